@@ -45,7 +45,7 @@ class Question:
         target: Spec of the engine under suspicion.
         right: The verdicts that are right; near the engine's rounding, those of a healthy and of a wrong one.
         size: Of a planted fault, in units of the engine's rounding; 0 where none is, or none was measured.
-        reference: Spec of the engine taken as right.
+        reference: Spec of the engine assumed to be right.
         target_model: What the target runs, when that is another file.
         limits: Of builds and runs.
         builds: How often to build again; None for the usual number.

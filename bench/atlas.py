@@ -9,7 +9,7 @@ floor is a divergence. ONNX ships expected data with its tests: a divergence cou
 is with these data and the target is not, and for narrow formats only beyond rounding; where nothing is shipped, as with
 networks, float64 stands for it. Divergences are diagnosed, each within a budget; where that ends without a culprit, a
 network is *undecided*. One line of JSON per case is appended to the file, and cases that it has are not run again. With
---verify every kept repro runs once more, and must fail again. --networks takes NAME.onnx with NAME.npz beside it, as
+--verify every kept repro runs once more, and must fail again. --networks takes NAME.onnx with NAME.npz next to it, as
 `python bench/networks DIR atlas --numbered` writes them, and asks every target about one before the next.
 """
 
@@ -39,7 +39,7 @@ from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
 
 NEARER = 10.0
-"""The reference is with ONNX's expected data where the target is so many times farther from them."""
+"""The reference is with ONNX's expected data where the target is so many times further from them."""
 BENIGN = ("match", "rounding", "input-sensitive")
 UNSURE = ("inconclusive", "comparison-unsound")
 """Verdicts that name no culprit: without expected data, nothing but a culprit says that an engine is wrong."""

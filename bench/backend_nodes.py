@@ -119,7 +119,7 @@ def judged(case, targets, folder: Path) -> Iterator[tuple[str, str, str]]:  # ty
 
 
 def answer(spec: EngineSpec, model: Model, feed: Arrays) -> Arrays:
-    """Run a model once on an engine built anew."""
+    """Run a model once on an engine built again."""
     with Workspace() as workspace, Runner(spec, model, workspace=workspace, limits=Limits(60.0, 30.0)) as runner:
         return {name: np.array(array) for name, array in runner.run(feed).items()}
 

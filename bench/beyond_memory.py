@@ -124,7 +124,7 @@ def anonymous_bytes(ancestor: int) -> int:
 
 
 def run(words: Sequence[str], folder: Path, *, limit: int | None) -> tuple[float, int, int, str]:
-    """Run a command; return its seconds, its peak of anonymous memory, its exit code and what it said."""
+    """Run a command; return its seconds, its peak of anonymous memory, its exit code and its output."""
 
     def refuse() -> None:
         if limit is not None:

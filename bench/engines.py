@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, help="where files and cases are kept")
     parser.add_argument("--options", default="", help="further options of the targets, e.g. precision=int8")
     parser.add_argument("--healthy", action="store_true", help="leave the changed files out")
-    parser.add_argument("--files", type=Path, help="files that another tool made, NETWORK.tflite, in the place of such")
+    parser.add_argument("--files", type=Path, help="files that another tool made, NETWORK.tflite, in place of such")
     parser.add_argument("--quantized", action="store_true", help="files of 8-bit weights, of MNN and LiteRT")
     parser.add_argument("--quantizer", help="a Python with ai-edge-quantizer, which quantizes LiteRT's instead")
     parser.add_argument("--recipe", default="dynamic_wi8_afp32", help="recipe of ai-edge-quantizer")
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def targets(wanted: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield a name, what to write as a target, and the Python of every engine that is asked for."""
+    """Yield a name, what to write as a target, and the Python of every engine that is requested."""
     found = [(spec.partition(":")[0], spec, sys.executable) for spec in HERE]
     found += [(f"{made.engine}=={made.version}", spec_of(made), made.python) for made in environments()]
     for name, spec, python in found:
@@ -218,7 +218,7 @@ def faults(model: Path, file: Path, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def replaced(file: Path, changed: Path, weight: np.ndarray, change: Callable[[np.ndarray], np.ndarray]) -> bool:
-    """Write a copy of a file, and of those beside it, with a weight changed; say whether it has that weight."""
+    """Write a copy of a file, and of those next to it, with a weight changed; say whether it has that weight."""
     changed.parent.mkdir(parents=True, exist_ok=True)
     done = False
     for source in sorted(file.parent.glob(f"{file.stem}.*")) if file.suffix in (".param", ".model") else [file]:

@@ -154,8 +154,8 @@ MISTAKEN = (
     ("right_used_encoder", "exchanged_used_encoder", "inputs are exchanged"),
     ("right_used_unet", "prepared_used_unet", "forward prepares"),
     ("prepared_used_unet", "right_used_unet", "the file prepares"),
-    ("right_used_encoder", "ended_used_encoder", "forward goes on where the file ends"),
-    ("ended_used_encoder", "right_used_encoder", "the file goes on where forward ends"),
+    ("right_used_encoder", "ended_used_encoder", "forward continues where the file ends"),
+    ("ended_used_encoder", "right_used_encoder", "the file continues where forward ends"),
     ("noisy_used_unet", "noisy_used_unet", "draws random numbers"),
     ("right_used_unet", "noisy_used_unet", "draws random numbers"),
     ("remembering_used_unet", "remembered_used_unet", "keeps state between calls"),
@@ -183,7 +183,7 @@ class Files:
         self.folder, self.exporter = folder, exporter
 
     def export(self, network: str, *words: str) -> Path:
-        """Export a network with words planted, and save its inputs beside the file."""
+        """Export a network with words planted, and save its inputs next to the file."""
         path = self.folder / ("-".join((network, *words)) + ".onnx")
         if not path.exists():
             source, right = source_of(network)

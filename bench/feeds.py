@@ -20,7 +20,7 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
 
-QUESTIONS = ("is the target fed what it is given?", "does another input explain the outputs?")
+QUESTIONS = ("does the target run on the input it is given?", "does another input explain the outputs?")
 
 
 def main() -> None:

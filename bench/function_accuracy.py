@@ -33,7 +33,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {"mnn": {"gelu": "exact"}}
 
 
 def engines(wanted: list[str]) -> Iterator[tuple[str, EngineSpec]]:
-    """Yield a name and the spec of every engine that is asked for, all that are here by default."""
+    """Yield a name and the spec of every engine that is requested, all that are here by default."""
     found = [(name, EngineSpec(name, options)) for name, options in HERE.items()]
     for made in environments():
         options = {"worker": made.python, **OPTIONS.get(made.engine, {})}

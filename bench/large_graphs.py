@@ -231,7 +231,7 @@ def command(words: Sequence[str], folder: Path, codes: Sequence[int] = (0,)) -> 
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """Measures steps, and prints where the time of one went when that is wanted."""
+    """Measures steps, and prints where the time of one went when that is needed."""
 
     profile: bool
 

@@ -4,8 +4,8 @@
     python bench/lines.py --check
 
 A line counts when a token of code begins or continues on it; docstrings, comments and import statements do not. One
-row for each folder of `src/tensortriage`, each package beside it, and the worker; then the core (`src/tensortriage`
-and `worker`), what stands beside it, and all. ``--check``, part of ``make lint``, fails when the core is larger than
+row for each folder of `src/tensortriage`, each package next to it, and the worker; then the core (`src/tensortriage`
+and `worker`), what stands next to it, and all. ``--check``, part of ``make lint``, fails when the core is larger than
 its budget: a feature that needs more lines takes as many out, or stands beside the core.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = (ROOT / "src", ROOT / "worker")
 CORE = ("tensortriage", "tensortriage_worker")
-CORE_BUDGET = 50_000
+CORE_BUDGET = 48_550
 """Lines of code that the core may have. Who takes lines out lowers it."""
 
 _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
@@ -63,7 +63,7 @@ def package_of(path: Path) -> str:
 
 
 def row_of(path: Path) -> str:
-    """Return what a module is counted with: a folder of `tensortriage`, a package beside it, or its folder."""
+    """Return what a module is counted with: a folder of `tensortriage`, a package next to it, or its folder."""
     package = package_of(path)
     if package != "tensortriage":
         return package or path.parent.name

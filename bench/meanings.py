@@ -20,7 +20,7 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
 
-QUESTION = "does somebody understand an operator otherwise?"
+QUESTION = "does either side interpret an operator differently?"
 
 
 def main() -> None:

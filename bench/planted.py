@@ -102,7 +102,7 @@ class Bench:
         }
 
     def shows(self, options: Mapping[str, str]) -> bool:
-        """Say whether any output of the faulty engine is farther off than a healthy engine's may be.
+        """Say whether any output of the faulty engine is further off than a healthy engine's may be.
 
         Raises:
             TriageError: When the fault cannot be planted there.

@@ -72,7 +72,7 @@ class Planted:
         model: ONNX file.
         feeds: File of the data.
         target: Spec of the engine under suspicion.
-        reference: Spec of the engine taken as right.
+        reference: Spec of the engine assumed to be right.
         target_model: What the target runs, when that is another file.
         seconds: Time limit for one build or run; None for the usual ones.
         builds: How often to build again; None for the usual number.

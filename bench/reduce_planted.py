@@ -319,7 +319,7 @@ def kinds(seeds: int, nodes: int, shapes: Sequence[str], way: Way) -> Iterator[R
 
 
 PARTS: Mapping[str, tuple[str, Way]] = {
-    "check": ("a check, told nothing", by_check),
+    "check": ("a check, were unresolved", by_check),
     "engines": ("an engine, seeded by local errors", by_engine),
     "hidden": ("a check; 10 % of the cuts hide the fault", functools.partial(by_check, hiding=0.1)),
     "flaky": ("a check; the fault shows in half of the runs", functools.partial(by_check, rate=0.5, premise=16)),

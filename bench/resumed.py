@@ -24,7 +24,7 @@ CONV = "/block2/conv1/Conv"
 TORCH = EXAMPLES.parent / "tests" / "data" / "torch"
 SMALL_TRANSFORMER = (str(TORCH / "small_transformer.onnx"), "")
 BEYOND_MEMORY = ("decoder.onnx", "")
-"""A decoder that is written where it is asked for, with 113 MB of weights, on made-up data."""
+"""A decoder that is written where it is requested, with 113 MB of weights, on made-up data."""
 
 
 @dataclasses.dataclass(frozen=True)

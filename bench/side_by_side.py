@@ -8,7 +8,7 @@ operators and the interface of a graph, names, types and values of tensors, the 
 tool wrote is also read by Polygraphy, and the other way round. Polygraphy's answers are kept in ``--answers``: they are
 made once. With ``--plain`` it is `triage` without the word `polygraphy`, which has exit codes and defaults of its own.
 
-Polygraphy needs onnx, onnxruntime, onnx_graphsurgeon, sympy and onnxconverter_common beside it, and neither TensorRT.
+Polygraphy needs onnx, onnxruntime, onnx_graphsurgeon, sympy and onnxconverter_common next to it, and neither TensorRT.
 """
 
 import argparse

@@ -4,7 +4,7 @@
     python bench/steps_kinds.py --only ring
 
 Small networks with attention, written here: a cache of a fixed size with ``cache_position``, a ring buffer, a window
-that slides, caches that ``beam_idx`` reorders (each row goes on with itself, or rows change places), several tokens a
+that slides, caches that ``beam_idx`` reorders (each row continues with itself, or rows change places), several tokens a
 step, rows of a batch padded on the left, and a speech encoder that takes chunks and keeps the end of each for its
 convolution. Each runs in fp32, fp16 and bf16, then with 10 % planted in one op, from the first step on; then caches of
 a fixed size with wrong slots, and ``beam_idx`` with wrong rows, at every step and at one.
@@ -33,7 +33,7 @@ HIDDEN = -3e4
 """Score of a row that is not seen, in the range of fp16: with -1e9 a query of padding, which sees none, ends in NaN."""
 KINDS = ("static", "ring", "sliding", "beams", "reordered", "several", "left-padded", "chunks")
 BEAMS = ([2, 0, 1], [1, 1, 0], [1, 2, 0], [2, 2, 1])
-"""Which row each goes on with, in turn."""
+"""Which row each continues with, in turn."""
 
 
 def decoder(kind: str) -> onnx.ModelProto:

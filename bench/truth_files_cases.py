@@ -177,7 +177,7 @@ def _mistaken(name: str, home: Path, file: str, mistake: str) -> FileCase:
         if mistake in ("zeros-differ", "scale-1.3", "zero-20", "wrong-axis", "s8-as-u8"):
             verdicts = (*verdicts, "quantization")  # which is: a scale or zero point does not fit
         return FileCase(name, home, path, lost, verdicts, _culprits(home, changed.model, place))
-    raise LeftOut(f"moves the outputs by {least:.2g}, and {allowed:.2g} is asked for")
+    raise LeftOut(f"moves the outputs by {least:.2g}, and {allowed:.2g} is requested")
 
 
 def _culprits(home: Path, changed: onnx.ModelProto, place: Place) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ WORDS = {Usual.EXPECTED: "", Usual.SELDOM: " (seldom)", Usual.WHERE_IT_FAILS: " 
 
 
 def page() -> str:
-    """Return the page with its table made anew."""
+    """Return the page with its table made again."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     return f"{before}{BEGIN}\n{HEAD}{''.join(map(row, REGISTRY))}{END}{rest.partition(END)[2]}"
 

@@ -13,7 +13,7 @@ HEAD = "| question | how it is answered | verdict it may end with |\n|---|---|--
 
 
 def page() -> str:
-    """Return the page with its table made anew."""
+    """Return the page with its table made again."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     told = how()
     rows = []

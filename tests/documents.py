@@ -1,4 +1,4 @@
-"""Every document that a command prints or leaves is held against the schema that the product ships for it.
+"""Every document that a command prints or leaves is compared with the schema that the product ships for it.
 
 Schemas allow further fields, for newer versions; here they do not, so that no field stays undescribed.
 """

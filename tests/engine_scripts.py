@@ -1,7 +1,7 @@
 """Engines written as scripts by tests: each text is one file for all tests of a process, so that one worker serves all.
 
 A worker that has nothing to do is kept for the next model of the same script, and starting one costs more processor
-time than most tests. A script is executed anew for every model, so nothing is left there of an earlier test.
+time than most tests. A script is executed again for every model, so nothing remains there of an earlier test.
 """
 
 import functools

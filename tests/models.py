@@ -115,7 +115,7 @@ def with_loop() -> Model:
 def with_external_data(
     directory: Path, *, name: str = "model.onnx", location: str = "weights.bin", columns: int = 8
 ) -> Path:
-    """Write ``y = x @ W`` with W (4 rows, 0, 1, 2 ...) in a file ``weights.bin`` beside it; return the model's path."""
+    """Write ``y = x @ W`` with W (4 rows, 0, 1, 2 ...) in ``weights.bin`` next to it; return the model's path."""
     weights = np.arange(4 * columns, dtype=np.float32).reshape(4, columns)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "weights.bin").write_bytes(weights.tobytes())

@@ -31,7 +31,7 @@ REFERENCE_SECONDS = 0.012
 """What `slowness` times on the machine that budgets were set on."""
 
 SHARED = 1.3
-"""How much more processor time the same work takes beside other work: caches and cores are shared."""
+"""How much more processor time the same work takes next to other work: caches and cores are shared."""
 
 
 def slowness():

@@ -1,4 +1,4 @@
-"""The networks of the benchmarks: one table, from which each is made, always the same, when it is asked for.
+"""The networks of the benchmarks: one table, from which each is made, always the same, when it is requested.
 
     python bench/networks FOLDER [WORD ...] [--numbered]      writes NAME.onnx and its inputs, NAME.npz
 

@@ -1,4 +1,4 @@
-"""Every error the user can meet, in one tree; each has a slug, says where, and offers a cure.
+"""Every error the user can meet, in one tree; each has a slug, a place and a cure.
 
 TriageError
     UsageError          the command line or an API argument is wrong                     exit 2
@@ -54,7 +54,7 @@ class UsageError(TriageError):
 
 
 class ModelError(TriageError):
-    """The ONNX model is corrupt, hostile, or asks for what it lacks."""
+    """The ONNX model is corrupt, hostile, or refers to missing parts."""
 
 
 class DataError(TriageError):
@@ -66,7 +66,7 @@ class StoreError(TriageError):
 
 
 class EngineMissing(TriageError):
-    """An engine that was asked for cannot be used here (not installed, no device)."""
+    """A requested engine cannot be used here (not installed, no device)."""
 
     exit_code = 3
 

@@ -1,4 +1,4 @@
-"""The commands as functions of what people have at hand: models in memory, engines by name, arrays.
+"""The commands as functions of Python objects: models in memory, engines by name, arrays.
 
 Each makes the request of `tensortriage.api` and answers as it does; further fields of that request are further
 arguments. A model is a path, an ``onnx.ModelProto``, an ``onnx_ir.Model`` or a `Model`. Inputs are a dict from input
@@ -31,7 +31,7 @@ Arrays = Mapping[str, Any]
 def diagnose(
     model: object, target: "str | api.EngineSpec", *, inputs: object = None, progress: bool | None = None, **more: Any
 ) -> "api.Verdict":
-    """Find out why an engine gives other numbers than the model says.
+    """Find out why an engine gives other numbers than the model defines.
 
     Args:
         model: The model.
@@ -70,7 +70,7 @@ def run(
     Args:
         model: The model.
         targets: One engine or several.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         inputs: The model's inputs.
         **more: Fields of `tensortriage.api.CompareRequest`, as ``tolerances`` or ``metric``.
 
@@ -97,7 +97,7 @@ def compare(
     """Compare outputs that are there already.
 
     Args:
-        reference: Outputs taken as right: a dict from name to array, a list of such dicts, one for each feed, or a
+        reference: Outputs assumed to be right: a dict from name to array, a list of such dicts, one for each feed, or a
             file.
         target: Outputs under suspicion.
         model: The model that both are of; its noise floor is then the limit, and the reference is judged by it.
@@ -175,7 +175,7 @@ def _made(kind: type[R], **given: Any) -> R:
 
 
 class _Shown:
-    """Shows the answered questions of a diagnosis, and what is under way, where a notebook can replace what it shows.
+    """Shows the answered questions and the current work of a diagnosis, in a notebook output that can be replaced.
 
     Args:
         wanted: Whether; by default in notebooks.
@@ -199,7 +199,7 @@ class _Shown:
         self.progress("")
 
     def progress(self, text: str) -> None:
-        """Show what is under way."""
+        """Show the current work."""
         if not self._wanted:
             return
         if "ipykernel" not in sys.modules:

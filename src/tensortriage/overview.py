@@ -61,7 +61,7 @@ WIDEST, NARROWEST = 110, 50
 
 
 def show_overview() -> int:
-    """Print the page, as far as it is read, and return the exit code."""
+    """Print the page until the reader closes the pipe, and return the exit code."""
     try:
         sys.stdout.buffer.write(overview().encode(sys.stdout.encoding, errors="backslashreplace"))
         sys.stdout.flush()

@@ -3,12 +3,14 @@
 from tensortriage.sdk import (
     ARTIFACTS,
     ENGINES,
+    EngineFlags,
     GroupedOption,
-    TensorrtOptions,
     Written,
     command,
+    engine_flags,
     inference_accepted,
     model_type_option,
+    part,
 )
 from tensortriage_builds.request import BuildRequest
 
@@ -20,8 +22,8 @@ Examples:
   triage debug build model.onnx --target tensorrt:precision=fp16 --inputs real.npz -o pinned.engine
 
 \b
-Exit codes: 0 what --until asks for was reached, 4 it was not, 2 usage, 3 the engine cannot be used here,
-130 interrupted (run again to go on).
+Exit codes: 0 the goal of --until was reached, 4 it was not, 2 usage, 3 the engine cannot be used here,
+130 interrupted (run again to resume).
 """
 KEPT = "Accepted; the case records every build."
 REPLAYS = [
@@ -34,7 +36,7 @@ REPLAYS = [
 @command(epilog=EPILOG, accepted=[model_type_option(ENGINES), *inference_accepted(ENGINES), *REPLAYS])
 def debug_build(
     request: BuildRequest,
-    tensorrt: TensorrtOptions,
+    tensorrt: EngineFlags = part(factory=engine_flags()),
     *,
     as_json: bool,
 ) -> None:

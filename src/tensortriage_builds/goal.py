@@ -16,19 +16,19 @@ class BuildGoal:
 
     # fmt: off
     until: Until | int = option(
-        "--until", "WHEN", "When to stop. good or bad: at the first such build; N: after N builds; sure: when enough "
-        "is known.", default=Until.SURE, group="Stopping",
+        "--until", "WHEN", "When to stop. good or bad: at the first such build; N: after N builds; sure: when the "
+        "failure rate is known.", default=Until.SURE, group="Stopping",
         read=functools.partial(parse_until, noun="builds", slug="build-until-unknown"))
     rate: float = option(
-        "--rate", "SHARE", "For --until sure, when all builds are alike: stop once a share of other builds of this "
-        "size is excluded with 95 % confidence.", default=0.2, above=0, below=1)
+        "--rate", "SHARE", "For --until sure, when all builds are alike: stop once a share of differing builds of "
+        "this size is excluded with 95 % confidence.", default=0.2, above=0, below=1)
     width: float = 0.3
     most: int = option(
         "--max-builds", "N", "Largest number of builds with free choice of tactics, unless --until says how many.",
         default=50, least=1)
     seconds: float | None = option(
         "--budget", "SECONDS", "Time after which no new build begins.", default=None, least=0)
-    pin: bool = flag("--no-pin", "Do not search for the guilty tactic by giving tactics to builds.", default=True)
+    pin: bool = flag("--no-pin", "Do not search for the guilty tactic by forcing tactics on builds.", default=True)
     # fmt: on
 
     @property

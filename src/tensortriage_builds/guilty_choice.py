@@ -29,7 +29,7 @@ from tensortriage_builds.build_maker import EngineBench
 from tensortriage_builds.study_result import GuiltyChoice, TacticBlame
 from tensortriage_builds.trial import BuildJudgement, BuildTrial
 
-REPEATS = Repeats(premise=2, measure=6, limit=12, confirms=False)  # choices are pinned, and a build is dear
+REPEATS = Repeats(premise=2, measure=6, limit=12, confirms=False)  # choices are pinned, and a build is expensive
 """Builds with equal tactics, meant to be alike, that are made to check this; each is expensive."""
 
 CONFIRMATIONS = 3

@@ -1,4 +1,4 @@
-"""What a study of builds is asked for, each field with its option."""
+"""The request of a study of builds, each field with its option."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +48,7 @@ class BuildRequest:
     # fmt: off
     model: Path = model_field()
     target: str = target_field("Engine to build, NAME[:key=value,...].", default="", group=ENGINES)
-    reference: str = reference_field("Engine taken as right (without --check).")
+    reference: str = reference_field("Engine assumed to be right (without --check).")
     tolerance: "Tolerance | None" = part(factory=ToleranceOptions)
     external_data_dir: Path | None = external_data_field()
     goal: BuildGoal = part(factory=BuildGoal)
@@ -56,7 +56,7 @@ class BuildRequest:
         "--no-tactics", "Build exactly as deployed: recording tactics may change what an engine builds.", default=True)
     check: "CheckSpec | None" = part(factory=CheckOptions)
     output: Path | None = option(
-        "--output -o", "FILE", "File for the good engine, which can be built again.",
+        "--output -o", "FILE", "File for the good engine, which can be rebuilt.",
         default=None, writes=Place.FILE, group=RESULT)
     case: Path = case_field()
     fresh: bool = fresh_field()

@@ -52,7 +52,7 @@ class BuildListener(Listener, Protocol):
         """A build with given tactics was judged."""
 
     def tell(self, text: str) -> None:
-        """Something to be shown as it is."""
+        """A text to show unchanged."""
 
 
 def study_builds(request: BuildRequest, *, listener: BuildListener | None = None) -> BuildStudy:
@@ -136,7 +136,7 @@ def _judging(
 
 
 def _written(request: BuildRequest, case: Case, study: BuildStudy) -> BuildStudy:
-    """Write what a good build can be made again from, and return the study with the names of all files."""
+    """Write the files to remake a good build from, and return the study with their names."""
     good = next((trial for trial in study.trials if trial.good), None)
     again = study.pinned
     repeatable = again is not None and again.trial.good and again.same_outputs is not False

@@ -17,7 +17,7 @@ from tensortriage_builds.trial import BuildJudgement, BuildTrial
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TacticDiff:
-    """What tells the tactics of bad builds from those of good ones.
+    """Differences between the tactics of bad and good builds.
 
     Attributes:
         good: Files of good builds.

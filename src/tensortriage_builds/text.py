@@ -7,10 +7,10 @@ from tensortriage.sdk import RepeatStop, count, duration, magnitude, percent
 from tensortriage_builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
 from tensortriage_builds.trial import BuildJudgement
 
-WORDS = {BuildJudgement.GOOD: "good", BuildJudgement.BAD: "bad", BuildJudgement.OTHER: "cannot be told"}
+WORDS = {BuildJudgement.GOOD: "good", BuildJudgement.BAD: "bad", BuildJudgement.OTHER: "inconclusive"}
 MOST_SHOWN = 5
 _ENDED = {
-    RepeatStop.MOST_RUNS.value: "; stopped at the most builds allowed",
+    RepeatStop.MOST_RUNS.value: "; stopped at the maximum number of builds",
     RepeatStop.BUDGET.value: "; stopped by the budget",
     RepeatStop.INTERRUPTED.value: "; interrupted",
 }
@@ -111,8 +111,8 @@ def _pinned(pinned: Pinned) -> Iterator[str]:
     trial = pinned.trial
     word = WORDS[trial.judgement]
     if pinned.same_outputs is None:
-        yield f"a good build made again from its tactics is {word}"
+        yield f"a good build remade from its tactics is {word}"
         return
     same = "bit by bit the same outputs" if pinned.same_outputs else "other outputs than it had"
-    again = "" if pinned.again_same is None else "; a second time " + ("the same" if pinned.again_same else "others")
-    yield f"a good build made again from its tactics is {word}, with {same}{again}"
+    again = "" if pinned.again_same is None else "; repeated twice " + ("the same" if pinned.again_same else "others")
+    yield f"a good build remade from its tactics is {word}, with {same}{again}"

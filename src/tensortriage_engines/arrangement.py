@@ -21,7 +21,7 @@ LAYOUT, NAMES = "layout", "names"
 ARRANGEMENT_OPTIONS: Mapping[str, str] = {
     LAYOUT: "order of axes in a given file: nchw or nhwc of all tensors, or NAME:nhwc or NAME:0231, joined with + "
     "(default: found by shapes, else by trying)",
-    NAMES: "what a given file calls inputs and outputs: NAME:NAME_IN_FILE, joined with + (default: found likewise)",
+    NAMES: "names of tensors in a given file: NAME:NAME_IN_FILE, joined with + (default: found the same way)",
 }
 """Options of engines that run given files."""
 
@@ -69,10 +69,10 @@ class Placed:
         if np.array_equal(whole, array):
             return whole
         raise UsageError(
-            f"the file takes '{self.spec.name}' as {dtype.label}, and the data are no whole numbers of that type: it "
-            "prepares its input itself",
+            f"the file takes '{self.spec.name}' as {dtype.label}, but the data are not whole numbers of that type: "
+            f"the file prepares its input itself",
             slug="file-input-type",
-            cure="give the file that was made without that, or a model that takes the same data",
+            cure="give a file without that preparation, or a model that takes the same data",
         )
 
     def given(self, array: np.ndarray) -> np.ndarray:
@@ -87,7 +87,7 @@ class Placed:
 
     @property
     def order(self) -> str:
-        """The order of axes as the option says it."""
+        """The order of axes as the option states it."""
         letters = _LETTERS.get(len(self.axes or ()), "0123456789")
         return "".join(letters[axis] for axis in self.axes or ())
 
@@ -196,7 +196,7 @@ def arrangements(
         raise UsageError(
             f"inputs and outputs of the file can be those of the model in more than {MOST} ways",
             slug="layout-unknown",
-            cure="say which are which: " + _options_words(_said(ways[0], ways)),
+            cure="name them: " + _options_words(_said(ways[0], ways)),
         )
     return tuple(dataclasses.replace(way, options=_said(way, ways)) for way in ways)
 
@@ -213,7 +213,7 @@ def only(ways: Sequence[Arrangement]) -> Arrangement:
     raise UsageError(
         f"inputs and outputs of the file can be those of the model in {len(ways)} ways",
         slug="layout-unknown",
-        cure=f"say which: {shown}; triage run and diagnose find out by the reference's results",
+        cure=f"name them: {shown}; triage run and diagnose find out by the reference's results",
     )
 
 
@@ -265,7 +265,7 @@ class _Told:
         return self._names.get(name)
 
     def ways(self, spec: ValueSpec, held: ValueSpec) -> tuple[Axes | None, ...]:
-        """Return `ways`, of which the user may have said one."""
+        """Return `ways`, reduced to one if the user named it."""
         rank = len(spec.shape or ())
         order = self._orders.get(spec.name, self._every.get(rank))
         if order is None or spec.shape is None:
@@ -273,7 +273,7 @@ class _Told:
         letters = _LETTERS.get(rank, "") if order.isalpha() else "0123456789"[:rank]
         if sorted(order.lower()) != sorted(letters):
             raise UsageError(
-                f"'{order}' is no order of the {rank} axes of '{spec.name}'",
+                f"'{order}' is not an order of the {rank} axes of '{spec.name}'",
                 slug="engine-option-value",
                 cure=f"give layout= with {_LETTERS.get(rank, '0123456789'[:rank])} in another order, or digits",
             )
@@ -381,9 +381,10 @@ def _mismatch(what: str, specs: Sequence[ValueSpec], rows: Sequence[ValueSpec]) 
         for side in (rows, specs)
     )
     return BuildFailed(
-        f"the file has the {what} {own}, which in no order of axes are those of the model: {theirs}",
+        f"the file has the {what} {own}, which match the model's in no order of axes: {theirs}",
         slug="file-mismatch",
-        cure="give the file that was made of this model, for these shapes; layout= and names= say what is where",
+        cure="give the file that was converted from this model, for these shapes; layout= and names= map its inputs "
+        "and outputs",
     )
 
 

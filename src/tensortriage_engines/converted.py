@@ -1,4 +1,4 @@
-"""Engines that run a file of their own, which a converter makes of the ONNX model: their common part.
+"""Engines that run a file in their own format, which a converter makes from the ONNX model: their common part.
 
 The converter is part of the build, in the worker, and its refusal is a refusal to build. Where it keeps the names of
 values, inner ones are seen in the very file that runs, and the operators of the file are told as ONNX nodes.
@@ -117,7 +117,7 @@ class ConvertedEngine(
         return self.plan_at_once
 
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
-        """Return settings to try in the place of some of the options, the safest first."""
+        """Return settings to try instead of the given options, the safest first."""
         raise NotImplementedError
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
@@ -154,7 +154,7 @@ class ConvertedEngine(
 
         Raises:
             UsageError: For an unknown option or option value.
-            EngineMissing: When runtime or converter are not to be had there.
+            EngineMissing: When runtime or converter are not available there.
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         words = self._all_words(read_options(options, self.options))

@@ -101,7 +101,7 @@ def first_wrong(
     tensors: Mapping[str, np.ndarray],
     makers: Mapping[str, Sequence[str]],
 ) -> dict[str, Holder]:
-    """Return what holds the first values that no tensor has the numbers of.
+    """Return the holder of the first values that match no tensor's numbers.
 
     Args:
         graph: The model's.
@@ -159,7 +159,7 @@ def _line(graph: "Graph", value: str, values: Mapping[str, np.ndarray], held: He
 
 
 def _border(tensor: str, right: Collection[str], makers: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """Return the tensors of right numbers, or of no maker, that a tensor is made of by way of others."""
+    """Return the nearest right tensors, or inputs, that a tensor is computed from."""
     found, waiting, seen = set(), list(makers[tensor]), set()
     while waiting:
         name = waiting.pop()

@@ -1,4 +1,4 @@
-"""What programs do wrong with pictures and other numbers: the candidates for one input, by family, likeliest first.
+"""Mistakes of programs with pictures and other numbers: the candidates for one input, by family, likeliest first.
 
 InputCandidates of different families may have been made together (channels, numbers, places): `search` composes them.
 """
@@ -38,12 +38,12 @@ class InputCandidates:
 
     @property
     def alone(self) -> tuple[Transform, ...]:
-        """All of them, in the order in which they are tried by themselves."""
+        """All of them, in the order in which they are tried alone."""
         return (*self.channels, *self.numbers, *self.places, *self.others)
 
 
 def candidates(name: str, array: np.ndarray) -> InputCandidates:
-    """Return what may have become of an input of numbers.
+    """Return the possible mistakes in an input of numbers.
 
     Args:
         name: The input.
@@ -162,14 +162,14 @@ def _of_the_data(name: str, wide: np.ndarray) -> Iterator[Transform]:
         ways.append(("standardized by its own mean and deviation", wide.mean(), spread))
         ways.append(("stretched from its least to its largest number to 0 to 1", wide.min(), span))
         ways.append(("divided by its largest magnitude", 0.0, peak))
-        ways.append(("freed of its own mean", wide.mean(), 1.0))
+        ways.append(("centred on its own mean", wide.mean(), 1.0))
     for words, mean, deviation in ways:
 
         def apply(array: np.ndarray, mean: float = mean, deviation: float = deviation) -> np.ndarray:
             return (array - mean) / deviation
 
         if (mean, deviation) != (0.0, 1.0):
-            yield of_input(name, "scale", f"is {words}", apply, f"leave out what has it {words}",
+            yield of_input(name, "scale", f"is {words}", apply, f"leave out the step that has it {words}",
                            mean=[float(f"{mean:.5g}")], deviation=[float(f"{deviation:.5g}")])  # fmt: skip
     if wide.min() >= 0.0 and peak > 0.0:
         top = 255.0 if peak > 1.5 else 1.0
@@ -200,14 +200,14 @@ def _places(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Transfo
         yield of_input(name, "transposed", "has width and height exchanged", lambda x: np.swapaxes(x, height, width),
                        f"{{x}} = np.swapaxes({{x}}, {height}, {width})", axes=[height, width])  # fmt: skip
         for turns in (1, 3):
-            yield of_input(name, "rotated", f"is rotated by {90 * turns} degrees against the clock",
+            yield of_input(name, "rotated", f"is rotated by {90 * turns} degrees counterclockwise",
                            functools.partial(np.rot90, k=turns, axes=(height, width)),
                            f"{{x}} = np.rot90({{x}}, {4 - turns}, axes=({height}, {width}))",
                            degrees=90 * turns)  # fmt: skip
         return
     yield of_input(name, "transposed", "has width and height exchanged, read as if they were not",
                    lambda x: np.swapaxes(x, height, width).reshape(x.shape),
-                   "hand it over as (height, width), as it lies in memory", axes=[height, width])  # fmt: skip
+                   "pass it as (height, width), as it lies in memory", axes=[height, width])  # fmt: skip
     yield of_input(name, "transposed", "was made as (width, height) and then turned back",
                    lambda x: np.swapaxes(x.reshape(np.swapaxes(x, height, width).shape), height, width),
                    "reshape to (height, width), and transpose nothing", axes=[height, width])  # fmt: skip
@@ -234,7 +234,7 @@ def _layouts(
     )
     yield (
         "layout",
-        f"is taken for {theirs} and transposed, though it is {mine} already",
+        f"is transposed as if it were {theirs}, though it is already {mine}",
         lambda x: np.transpose(x.reshape(other), back),
         "leave out the transposition",
     )
@@ -258,7 +258,7 @@ def _exchanged(array: np.ndarray, one: int, other: int) -> np.ndarray:
 
 
 def _orders(name: str, array: np.ndarray) -> Iterator[Transform]:
-    """Yield the elements of what is no picture in other places."""
+    """Yield moved elements of an input that is not a picture."""
     yield from _rows(name, array)
     for axis in range(1 if array.ndim > 1 else 0, array.ndim):
         if array.shape[axis] > 1:
@@ -272,7 +272,7 @@ def _orders(name: str, array: np.ndarray) -> Iterator[Transform]:
         if min(array.shape[one], array.shape[other]) > 1:
             yield of_input(name, "transposed", f"has axes {one} and {other} exchanged, read as if they were not",
                            functools.partial(_exchanged, one=one, other=other),
-                           f"hand it over with axes {one} and {other} in their places",
+                           f"pass it with axes {one} and {other} in their places",
                            axes=[one, other])  # fmt: skip
 
 
@@ -285,7 +285,7 @@ def _shifts(name: str, axes: PictureAxes) -> Iterator[Transform]:
 
 
 def _resampled(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Transform]:
-    """Yield parts of a picture for the whole, and a picture with bands beside it, at the size of the right one."""
+    """Yield parts of a picture for the whole, and a picture with bands next to it, at the size of the right one."""
     size = (array.shape[axes.height], array.shape[axes.width])
     for share, method in itertools.product(_CROPS, _METHODS):
         kept = [max(round(side * share), 1) for side in size]
@@ -300,7 +300,7 @@ def _resampled(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Tran
         inner = (round(size[0] * short / long), size[1]) if wide else (size[0], round(size[1] * short / long))
         for method in _METHODS[:2]:
             yield of_input(name, "letterbox", f"is a letterbox: {inner[0]} x {inner[1]} pixels in its middle "
-                           f"({method}), beside bands of {pad:.4g}",
+                           f"({method}), next to bands of {pad:.4g}",
                            functools.partial(_letterbox, axes=axes, inner=inner, pad=pad, method=method),
                            "stretch the picture to the whole size, or feed the reference a letterbox, too",
                            size=list(inner), pad=pad, method=method)  # fmt: skip
@@ -327,7 +327,7 @@ def _through(array: np.ndarray, axes: PictureAxes, small: tuple[int, int], metho
 def boxed(
     inner: np.ndarray, axes: PictureAxes, size: tuple[int, int], pad: float, place: tuple[int, int] | None = None
 ) -> np.ndarray:
-    """Return a picture with bands beside it; in the middle unless its upper left corner is given."""
+    """Return a picture with bands next to it; in the middle unless its upper left corner is given."""
     shape = list(inner.shape)
     shape[axes.height], shape[axes.width] = size
     found = np.full(shape, pad, np.float64)

@@ -1,4 +1,4 @@
-"""Which transform turns one feed into another, where both are at hand.
+"""The transform from one feed to another, where both are given.
 
 Numbers are fitted, by channel, after every way in which pixels and channels may have changed places; what leaves
 nothing is the answer, the simplest first, and else what leaves least.
@@ -18,7 +18,7 @@ from tensortriage_feeds.tokens import exchanges, token_candidates
 from tensortriage_feeds.transforms import Tensors, Transform, composed, of_input
 
 EXACT = 1e-5
-"""What a transform leaves at most, as a share of the deviation, that is said to be all: float32 rounds to 6e-8, and a
+"""Largest residual of an exact transform, as a share of the deviation: float32 rounds to 6e-8, and a
 mean and a deviation that people write with four digits to 1e-5."""
 UNLIKE = 0.3
 """From here on a transform explains too little to be named."""
@@ -40,7 +40,7 @@ class FoundDifference:
 
     @property
     def is_known(self) -> bool:
-        """Whether the transform is told."""
+        """Whether the transform is known."""
         return bool(self.steps) and self.residual < UNLIKE
 
 
@@ -99,7 +99,7 @@ class _Way:
 
 
 def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
-    """Yield transforms of a tensor and what they leave, until one leaves nothing."""
+    """Yield transforms of a tensor and their residuals, until one leaves none."""
     for before, made in _rearranged(name, mine, theirs):
         if made.shape != theirs.shape:
             continue
@@ -142,9 +142,7 @@ def _rearranged(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tup
 
 
 def _told(name: str, kind: str, words: str, **parameters: object) -> tuple[Transform, ...]:
-    return (
-        of_input(name, kind, words, lambda x: x, f"hand {{x}} over as the other file has it ({kind})", **parameters),
-    )
+    return (of_input(name, kind, words, lambda x: x, f"pass {{x}} as in the other file ({kind})", **parameters),)
 
 
 def _with_numbers(name: str, before: tuple[Transform, ...], made: np.ndarray, theirs: np.ndarray) -> _Way:
@@ -172,7 +170,7 @@ def _typed(name: str, made: np.ndarray, theirs: np.ndarray) -> tuple[Transform, 
 
 
 def unexplained(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> float:
-    """Return the RMS of what two tensors differ by, as a share of the deviation of the second from its mean."""
+    """Return the RMS difference of two tensors, as a share of the deviation of the second from its mean."""
     wide = theirs.astype(np.float64)
     left = made.astype(np.float64) - wide
     spread = wide - wide.mean(axis=_over(wide, axes), keepdims=True)
@@ -231,7 +229,7 @@ def _named(
 def _geometric(
     name: str, mine: tuple[np.ndarray, PictureAxes], theirs: tuple[np.ndarray, PictureAxes]
 ) -> Iterator[_Way]:
-    """Yield crops, letterboxes and other sizes, at each order of the channels, with what they leave."""
+    """Yield crops, letterboxes and other sizes, at each order of the channels, with their residuals."""
     array, axes = mine
     other, other_axes = theirs
     if array.shape[axes.channel] != other.shape[other_axes.channel]:

@@ -15,7 +15,7 @@ _CURES = {
     "bands": "put the picture where the reference puts it, between bands of the same colour",
     "stretch": "keep the shape of the picture, as the reference does",
     "interpolation": "resize as the reference does",
-    "shifted": "take the part of the picture that the reference takes",
+    "shifted": "crop to the same part of the picture as the reference",
 }
 _LEAST_SHARE = 0.4
 """The least share of a picture's sides that is looked for as a part of it."""
@@ -106,7 +106,7 @@ def _moved(name: str, mine: np.ndarray, theirs: np.ndarray, axes: PictureAxes) -
     if min(here[1] - here[0], here[3] - here[2]) < max(int(_LEAST_SHARE * min(size)), 1):
         return
     kind = "crop" if size != given else "shifted"
-    words = f"is the part of the picture from row {top} and column {left} on"
+    words = f"is the part of the picture from row {top} and column {left} onwards"
     told = of_input(name, kind, words, lambda x: x, _CURES[kind], top=top, left=left)
     yield PlacedPicture(told, part(mine, axes, here), there)
 

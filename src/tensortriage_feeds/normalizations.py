@@ -92,7 +92,7 @@ class Renormalized:
 
 
 def renormalizations(least: np.ndarray, most: np.ndarray) -> Iterator[Renormalized]:
-    """Yield what a program may have done to numbers otherwise than it ought to, the likeliest first.
+    """Yield possible mistakes in a program's normalization, the likeliest first.
 
     A normalization that was left out, done twice, or another one than the network's, where the numbers are such that
     it can have made them.

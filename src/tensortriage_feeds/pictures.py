@@ -42,7 +42,7 @@ class PictureAxes:
 def picture_axes(shape: Sequence[int]) -> PictureAxes | None:
     """Return the axes of pictures in an array of this shape; None where it holds none.
 
-    The axis of channels is the first or last one beside a batch, of 1, 3 or 4.
+    The axis of channels is the first or last one next to a batch, of 1, 3 or 4.
     """
     batch = len(shape) - 3
     if batch not in (0, 1):
@@ -94,7 +94,7 @@ def _nearest(given: int, wanted: int, *, half: float) -> np.ndarray:
 
 
 def _at(centres: np.ndarray, given: int, kernel: Callable[[np.ndarray], np.ndarray], reach: float) -> np.ndarray:
-    """Return the matrix of a kernel around places in the given axis; what lies outside is the pixel at the border."""
+    """Return the matrix of a kernel around places in the given axis; outside of it the border pixel repeats."""
     matrix = np.zeros((len(centres), given))
     steps = np.arange(-math.ceil(reach), math.ceil(reach) + 1)
     for row, centre in enumerate(centres):

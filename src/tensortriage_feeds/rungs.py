@@ -1,4 +1,4 @@
-"""Is the target fed what it ought to be? Two questions of the ladder, about engines that a user's program wraps.
+"""Does the target get the right input? Two questions of the ladder, about engines that a user's program wraps.
 
 The first asks the target itself: a model that does nothing but hand its input over shows what it is fed, and the
 reference on that must give the target's outputs. Where only outputs are seen, the second tries on the reference what
@@ -38,7 +38,7 @@ from tensortriage_feeds.differences import difference, equal
 from tensortriage_feeds.search import CHANCE_BITS, Nearest, Steps, Wanted, bits_of, search
 from tensortriage_feeds.transforms import Tensors, composed, cure_of, sentence
 
-FED = "is the target fed what it is given?"
+FED = "does the target run on the input it is given?"
 TRIED = "does another input explain the outputs?"
 _ENDS = (VerdictKind.COMPARISON_UNSOUND,)
 _UNRUNNABLE = (TriageError, Unsound)
@@ -46,7 +46,7 @@ _UNRUNNABLE = (TriageError, Unsound)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Cure:
-    """The target's outputs before and after their feed is what the target was fed."""
+    """The errors of the target's outputs before and after the feed is corrected."""
 
     output: str
     before: float
@@ -57,18 +57,18 @@ class _Cure:
 @rung(
     FED,
     reads=("results",),
-    cost="a build and a run of a model that hands its input over",
+    cost="a build and a run of a model that returns its input",
     ends=_ENDS,
     after="what do the layers look like?",
 )
 def fed_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
-    """Ask a user's program what its model is fed; a verdict where the reference on that gives the same outputs."""
+    """Read the input of a program's model; a verdict if the reference gives the same outputs on it."""
     if not is_foreign(inv.question.target.name):
         return None
     feed = evidence.feed
     seen = fed_tensors(inv, feed)
     if seen is None:
-        inv.record.answered(FED, "unknown: a model that hands its input over does not show it")
+        inv.record.answered(FED, "unknown: a model that returns its input does not show it")
         return None
     unlike = [name for name in seen if not as_given(np.asarray(feed.tensors[name]), seen[name], inv.precision)]
     if not unlike:
@@ -77,7 +77,7 @@ def fed_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         return None
     cure = _cured(inv, evidence, {**feed.tensors, **seen})
     found = difference({name: feed.tensors[name] for name in seen}, seen)
-    what = sentence(found.steps) if found.is_known else f"'{unlike[0]}' has other numbers, in no way that is known"
+    what = sentence(found.steps) if found.is_known else f"'{unlike[0]}' has other numbers, in no known way"
     if cure is None:
         inv.record.answered(FED, f"no: {what}; that does not explain the outputs", inputs=unlike)
         return None
@@ -99,10 +99,10 @@ def fed_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     reads=("results", "local"),
     cost="runs of the reference for 10 s, where only outputs are seen",
     ends=_ENDS,
-    after="is any op wrong by itself?",
+    after="is any op wrong in isolation?",
 )
 def another_input(inv: Investigation, evidence: Evidence) -> Conclusion | None:
-    """Try on the reference what programs do wrong with inputs, where a user's program shows its outputs alone."""
+    """Try mistakes in inputs on the reference, where a user's program shows only its outputs."""
     wrong_alone = evidence.local is not None and any(ratio > 1.0 for ratio in evidence.local.over.values())
     if not is_foreign(inv.question.target.name) or wrong_alone:
         return None
@@ -141,7 +141,7 @@ def as_given(given: np.ndarray, seen: np.ndarray, precision: Precision) -> bool:
 
 
 def fed_tensors(inv: Investigation, feed: Feed) -> Tensors | None:
-    """Return what the target's model is fed, as it shows it by models that hand inputs over; None where it does not.
+    """Return the input of the target's model, shown by models that return their inputs; None if hidden.
 
     Every output of the model is the input itself then, so that a program may take them by their names.
     """
@@ -156,7 +156,7 @@ def fed_tensors(inv: Investigation, feed: Feed) -> Tensors | None:
             for place, output in enumerate(outputs):
                 source = some[min(place, len(some) - 1)]
                 model = insert_node(model, NewNode(op_type="Identity", inputs=[source], outputs=[output]))
-            shown = inv.lab.outputs(inv.question.target, model, feed, what="asking what the model is fed")
+            shown = inv.lab.outputs(inv.question.target, model, feed, what="reading the input that the model gets")
             for output, name in zip(outputs, some, strict=False):
                 if output not in shown or equal(np.asarray(shown[output]), np.asarray(deployed.get(output))):
                     return None
@@ -198,7 +198,7 @@ def _searched(inv: Investigation, evidence: Evidence) -> tuple[Nearest, _Cure | 
 
 
 def _cured(inv: Investigation, evidence: Evidence, fed: Tensors, steps: Steps | None = None) -> _Cure | None:
-    """Return how the judge finds the target's outputs on what it may have been fed; None where one is beyond its limit.
+    """Return the judgement of the target's outputs on a presumed input; None where one is beyond its limit.
 
     Steps that are given have to cure the other feeds as well.
     """
@@ -237,12 +237,13 @@ def _share(error: float, limit: float) -> float:
 
 
 def _verdict(inv: Investigation, what: str, cure: _Cure, line: str) -> Conclusion:
-    write = f"; to cure it: {line}" if line else ""
+    write = f"; remedy: {line}" if line else ""
     return Conclusion(
         VerdictKind.COMPARISON_UNSOUND,
         FED_OTHERWISE,
         f"{inv.question.target} is fed another input: {what}. On such an input {inv.question.reference} gives the "
-        f"target's outputs, {times(cure.ratio)} what healthy engines differ by at most; as it is, '{cure.output}' is "
+        f"target's outputs, {times(cure.ratio)} the largest difference between healthy engines; without it, "
+        f"'{cure.output}' is "
         f"off by {error_size(cure.before)}{write}",
         next=[triage_command(inv.question, "run", "--target", str(inv.question.target))],
     )

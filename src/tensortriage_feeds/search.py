@@ -66,7 +66,7 @@ class Wanted:
 
 
 def bits_of(reference: Tensors, wanted: Wanted, before: Mapping[str, float]) -> float:
-    """Return how much an agreement within the limits says: bits that no chance makes.
+    """Return the significance of an agreement within the limits: bits that no chance makes.
 
     An element that was off by an error and is now within a limit would be so by chance once in their ratio; an exact
     one once in two.
@@ -88,7 +88,7 @@ def bits_of(reference: Tensors, wanted: Wanted, before: Mapping[str, float]) -> 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Nearest:
-    """What a search came to.
+    """The result of a search.
 
     Attributes:
         steps: The transforms that come nearest; empty where none comes nearer than the right feed.
@@ -162,7 +162,7 @@ def combinations(tensors: Tensors) -> Iterator[Steps]:
 
 
 def _alike(known: Mapping[str, InputCandidates]) -> Iterator[InputCandidates]:
-    """Yield what may have become of all inputs alike, for a program has one function for all pictures."""
+    """Yield mistakes common to all inputs, since a program has one function for all pictures."""
     families: list[Sequence[Sequence[Transform]]] = [
         [getattr(each, field.name) for each in known.values()] for field in dataclasses.fields(InputCandidates)
     ]

@@ -1,4 +1,4 @@
-"""What programs do wrong with token numbers, masks, and inputs that are alike: candidates for a whole feed."""
+"""Mistakes of programs with token numbers, masks and similar inputs: candidates for a whole feed."""
 
 import functools
 import itertools
@@ -13,7 +13,7 @@ _TOKENS_LEAST = 3
 
 
 def token_candidates(tensors: Tensors) -> Iterator[Transform]:
-    """Yield what may have become of inputs of whole numbers, rows of tokens with masks beside them, likeliest first."""
+    """Yield mistakes in integer inputs (rows of tokens with their masks), likeliest first."""
     rows = {name: array for name, array in tensors.items() if array.dtype.kind in "iub" and array.ndim in (1, 2)}
     masks = {name: array for name, array in rows.items() if _is_mask(name, array)}
     ids = {n: a for n, a in rows.items() if n not in masks and a.shape[-1] >= _TOKENS_LEAST and not _is_flag(n, a)}

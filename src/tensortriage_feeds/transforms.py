@@ -11,7 +11,7 @@ Tensors = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Transform:
-    """What becomes of the right tensors of a feed.
+    """A transform of the right tensors of a feed.
 
     Attributes:
         kind: A word for machines, such as ``channels-reversed``; see `KINDS`.
@@ -38,7 +38,7 @@ class Transform:
 
     @property
     def stated(self) -> dict[str, Any]:
-        """What it is, in types of JSON."""
+        """Its parameters, in types of JSON."""
         return {"kind": self.kind, "inputs": list(self.inputs), "parameters": dict(self.parameters), "cure": self.cure}
 
 
@@ -54,7 +54,7 @@ def of_input(
 
 
 def of_all(each: Sequence[Transform]) -> Transform:
-    """Return one transform of what several do to an input each, the same to all of them."""
+    """Return one transform for several that change one input each in the same way."""
     first = each[0]
 
     def apply(tensors: Tensors) -> Tensors:
@@ -73,7 +73,7 @@ def composed(steps: Sequence[Transform], tensors: Tensors) -> Tensors:
 
 
 def sentence(steps: Sequence[Transform]) -> str:
-    """Return what becomes of the inputs, as a clause that begins with the first of them."""
+    """Return the change of the inputs, as a clause that begins with the first of them."""
     said: list[str] = []
     for place, step in enumerate(steps):
         names = " and ".join(f"'{name}'" for name in step.inputs)
@@ -83,7 +83,7 @@ def sentence(steps: Sequence[Transform]) -> str:
 
 
 def cure_of(steps: Sequence[Transform]) -> str:
-    """Return what undoes several transforms: the last one first."""
+    """Return the inverse of several transforms: the last one first."""
     return "; ".join(dict.fromkeys(step.cure for step in reversed(steps)))
 
 

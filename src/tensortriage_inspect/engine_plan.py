@@ -11,7 +11,7 @@ from tensortriage.sdk import PlanAudit, UsageError, audit, usable
 def inspect_plan(
     path: Path, target: str, *, limits: Limits | None = None, external_data_dir: Path | None = None
 ) -> PlanAudit:
-    """Build a model and return what the engine really runs for it, judged against what it was asked for.
+    """Build a model and return the engine's plan for it, judged against the request.
 
     Args:
         path: ONNX file.

@@ -45,7 +45,7 @@ class Details(TypedDict, total=False):
 
 @request
 class ModelView:
-    """What is asked of a model."""
+    """The request of an inspection."""
 
     # fmt: off
     model: Path = argument("MODEL")

@@ -24,7 +24,7 @@ Exit codes: 0 every region computes in the requested format on the requested dev
 def inspect_plan(
     model: Path = argument("MODEL"),
     findings: bool = flag("--findings", "Show only the regions that differ from the request.", group="What to show"),
-    target: str = target_field("Engine to ask, NAME[:key=value,...].", group="Engine"),
+    target: str = target_field("Engine to inspect, NAME[:key=value,...].", group="Engine"),
     external_data_dir: Path | None = external_data_field(),
     limits: "Limits" = part(factory=LimitOptions),
     *,

@@ -1,4 +1,4 @@
-"""Writes a model anew in which nodes are computed in another way."""
+"""Rewrites a model so that nodes are computed in another way."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ _RAISED = 17
 
 
 class Rewriter:
-    """Writes one model anew.
+    """Rewrites one model.
 
     Args:
         model: The model; it is not changed.

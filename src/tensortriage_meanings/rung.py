@@ -1,10 +1,11 @@
-"""Does somebody understand an operator otherwise? Asked of a fault whose place or cause is not known by then."""
+"""Does either side interpret an operator differently? Asked of a fault whose place or cause is not known by then."""
 
 import dataclasses
 import math
 from collections.abc import Iterator
 
 from tensortriage.diagnose.sdk import (
+    FED_OTHERWISE,
     Answer,
     Conclusion,
     Confidence,
@@ -17,6 +18,7 @@ from tensortriage.diagnose.sdk import (
     VerdictKind,
     enumeration,
     error_size,
+    is_foreign,
     rung,
 )
 from tensortriage_meanings.search import MeaningFound, Ways, explained
@@ -24,20 +26,22 @@ from tensortriage_meanings.site import Meaning
 from tensortriage_meanings.subject import Disputed, DisputingSide, disputed
 from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
+from tensortriage_meanings.table.ends import ENDS
 from tensortriage_meanings.table.operands import OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 
-QUESTION = "does somebody understand an operator otherwise?"
-TABLE = (*ATTRIBUTES, *BODIES, *OPERANDS)
+QUESTION = "does either side interpret an operator differently?"
+TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS)
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )
+EITHER = Confidence(0.55, 0.5, "another input and another meaning of an operator give the same outputs")
 _MOST_TOLD = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class MeaningTold:
-    """What is kept of an answer in a case.
+    """The stored part of an answer.
 
     Attributes:
         sentence: What is understood otherwise, by whom, and what to do; empty where nothing was found.
@@ -55,7 +59,7 @@ class MeaningTold:
 @rung(
     QUESTION,
     reads=("concluded", "results", "local", "wrong_part"),
-    cost="runs of the reference for 15 s, where operators that are understood in several ways are in the model",
+    cost="runs of the reference for 15 s, if the model has operators with several interpretations",
     ends=(VerdictKind.MODEL_CHANGED, VerdictKind.COMPARISON_UNSOUND, VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE),
     after="what is at fault?",
 )
@@ -77,9 +81,25 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
         return None
     if not told.sentence:
         inv.record.answered(QUESTION, "no: no known difference of meaning gives those numbers")
-        return None
+        return _unexplained(conclusion, about)
     inv.record.answered(QUESTION, f"yes: {told.sentence}", nodes=list(told.words), before=told.off, ratio=told.ratio)
     return _concluded(inv, conclusion, about, told)
+
+
+def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
+    """Return an undecided conclusion with what is left to ask of a program that shows its outputs alone."""
+    if (
+        conclusion.kind is not VerdictKind.INCONCLUSIVE
+        or about.who.engine is None
+        or not is_foreign(about.who.engine.name)
+    ):
+        return None
+    return dataclasses.replace(
+        conclusion,
+        summary=f"{conclusion.summary}; neither another input nor a known difference of meaning gives its outputs, so "
+        "that its network may be another one: compare its file with --target-model, which tells other weights, or have "
+        "it run the model that it is given, so that its ops can be asked one by one",
+    )
 
 
 def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
@@ -93,6 +113,9 @@ def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
 
 def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told: MeaningTold) -> Conclusion:
     """Return the conclusion with the cause."""
+    if conclusion.confidence is FED_OTHERWISE:
+        summary = f"{conclusion.summary}. The same outputs come of another meaning: {told.sentence}"
+        return dataclasses.replace(conclusion, summary=summary, confidence=EITHER)
     graph = inv.model.graph
     named = [
         Culprit(node.name, node.op_type, node.outputs[0], reason=f"is computed as if {words}")
@@ -124,10 +147,10 @@ def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told
 
 
 def _sentence(about: Disputed, found: MeaningFound) -> str:
-    """Return what is understood otherwise, by whom, with whom ONNX sides, and what to do."""
+    """Return the difference in meaning, the side that has it, ONNX's own meaning, and the cure."""
     graph = about.subject.model.graph
     said = "; ".join(_named(graph, found.ways))
-    words = f"{about.who.name} computes {said}: so changed, the model gives its numbers"
+    words = f"{about.who.name} computes {said}: with that change, the model gives its numbers"
     if found.equals:
         others = [" and ".join(dict.fromkeys(way.words for way in ways.values())) for ways in found.equals]
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
@@ -150,4 +173,4 @@ def _change(name: str, way: Meaning) -> str:
         return way.cure
     if way.attributes:
         return f"set {', '.join(f'{key}={value}' for key, value in way.attributes.items())} at '{name}'"
-    return f"write that constant of '{name}' so"
+    return f"write that constant of '{name}' this way"

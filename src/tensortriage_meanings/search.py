@@ -38,7 +38,7 @@ Ways = Mapping[str, Meaning]
 
 @dataclasses.dataclass(frozen=True)
 class Unexplained:
-    """Numbers that a model does not give, and somebody computes.
+    """Numbers of a side that differ from the model's.
 
     Attributes:
         model: The model as it stands.
@@ -79,7 +79,7 @@ class Agreement:
 
 @dataclasses.dataclass(frozen=True)
 class MeaningFound:
-    """What the other side does otherwise.
+    """The differences of the other side.
 
     Attributes:
         ways: By name of the node.
@@ -261,7 +261,7 @@ def sites_of(rewriter: Rewriter, table: Sequence[MeaningRow]) -> Iterator[Ways]:
 
 
 def _key(op_type: str, way: Meaning) -> str:
-    """Return what ways of several nodes have in common."""
+    """Return the common part of the ways of several nodes."""
     changed = {name: repr(value) for name, value in way.attributes.items()}
     return f"{op_type} {changed or way.words}"
 

@@ -115,7 +115,7 @@ class MeantNode:
 
 @dataclasses.dataclass(frozen=True)
 class Meaning:
-    """One way in which somebody computes an operator otherwise.
+    """One way in which a side may compute an operator differently.
 
     Attributes:
         words: What is different, as the rest of a sentence that begins with the node and ``as if``.

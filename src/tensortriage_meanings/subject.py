@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensortriage.diagnose.sdk import (
+    FED_OTHERWISE,
     PLAIN,
     Casting,
     Conclusion,
@@ -36,25 +37,30 @@ from tensortriage_meanings.search import Tensors, Unexplained
 
 _SURE = 0.7
 """Confidence below which rounding is said of a model that amplifies it, whose ops were not seen."""
+_SCALED = frozenset({
+    "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization",
+    "InstanceNormalization", "GroupNormalization", "LpNormalization", "MeanVarianceNormalization",
+})  # fmt: skip
+"""Operators that undo a scale of their input but for their epsilon: another scale of the input is another epsilon."""
 _UNTOLD = ("", "added", "removed", "op-type", "weight", "wiring")
 """Words of changes that do not say what a file means otherwise."""
 
 
 class DisputingSide(enum.Enum):
-    """Who computes other numbers than the model; the value says with whom ONNX sides, and begins what to do."""
+    """The side whose numbers differ from the model's; the value names ONNX's side, and begins the cure."""
 
     TARGET = (
-        "ONNX's specification sides with the reference: let the target compute what the model says or, if its numbers "
-        "are meant, "
+        "ONNX's specification agrees with the reference: make the target follow the model or, if its numbers are "
+        "intended, "
     )
-    FILE = "To have the model say the same, "
-    SOURCE = "ONNX's specification sides with the file as it is written, so that the file has to say it: "
+    FILE = "To make the model match, "
+    SOURCE = "ONNX's specification agrees with the file as it is written, so the file has to change: "
     """The reference, or the network that the file was made from."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Disputer:
-    """Who computes other numbers than the model.
+    """The side whose numbers differ from the model's.
 
     Attributes:
         name: As the subject of a sentence.
@@ -69,7 +75,7 @@ class Disputer:
 
 @dataclasses.dataclass(frozen=True)
 class Disputed:
-    """Numbers of somebody that the model does not give.
+    """Numbers of one side that differ from the model's.
 
     Attributes:
         subject: The model, and the numbers.
@@ -87,7 +93,7 @@ class Disputed:
 
 
 def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
-    """Return what a fault leaves to be explained; None where it is no matter of what operators mean."""
+    """Return the difference to explain in a fault; None if it cannot be one of meaning."""
     found = evidence.concluded
     if found is None:
         return None
@@ -109,7 +115,10 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
             return _of_ops(inv, feed, found, reference)
         if inv.golden.are_outputs_alone(feed):
             return _of_outputs(inv, feed, inv.golden.outputs(feed), reference)
-    if kind in (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE) and found.culprits:
+    if found.confidence is FED_OTHERWISE and _SCALED.intersection(node.op_type for node in inv.model.graph.nodes):
+        return _of_outputs(inv, feed, inv.deployed(feed), target)
+    misread = kind is VerdictKind.QUANTIZATION and question.target_model is None and evidence.local is not None
+    if (misread or kind in (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE)) and found.culprits:
         return _of_ops(inv, feed, found, target)
     unseen = evidence.local is None or not evidence.local.metrics
     if kind is VerdictKind.ROUNDING:  # ties that are decided otherwise look like rounding
@@ -120,7 +129,7 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
 
 
 def _of_nan(inv: Investigation) -> Disputed | None:
-    """Return the target's outputs on a feed of which the reference makes NaN, as of rows that are masked everywhere."""
+    """Return the target's outputs on a feed where the reference gives NaN, as in fully masked rows."""
     target = Disputer(str(inv.question.target), DisputingSide.TARGET, inv.question.target)
     for feed in inv.question.feeds:
         store = inv.golden.outputs(feed)
@@ -131,7 +140,7 @@ def _of_nan(inv: Investigation) -> Disputed | None:
 
 
 def _of_network(inv: Investigation, part: WrongPart) -> Disputed | None:
-    """Return the nodes that stand for something else than PyTorch's, fed with its values."""
+    """Return the nodes that differ from PyTorch's operations, fed with its values."""
     who = Disputer("PyTorch's network", DisputingSide.SOURCE, inv.question.network)
     known = {**part.feed.tensors, **part.values}
     specs = value_specs(inv.model, {name: ValueSpec.of(name, array) for name, array in known.items()})

@@ -71,7 +71,7 @@ def _ordered(scores: np.ndarray) -> np.ndarray:
 
 
 def _alike(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return classes of both in one shape; of sequences of different lengths what is missing is wrong."""
+    """Return classes of both in one shape; missing ends of shorter sequences count as wrong."""
     if found.ndim == wanted.ndim == 2 and len(found) == len(wanted):
         length = max(found.shape[1], wanted.shape[1])
         pads = [((0, 0), (0, length - each.shape[1])) for each in (found, wanted)]

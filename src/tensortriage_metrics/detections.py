@@ -28,7 +28,7 @@ class Boxes(NamedTuple):
     classes: np.ndarray
 
     def at(self, kept: np.ndarray) -> "Boxes":
-        """Return some of them, by a mask or in an order."""
+        """Return a selection of them, by a mask or in an order."""
         return Boxes(self.corners[kept], self.scores[kept], self.classes[kept])
 
 
@@ -148,7 +148,7 @@ def _of_centres(given: np.ndarray) -> np.ndarray:
 
 
 def _raw(rows: np.ndarray) -> Boxes:
-    """Return what is left of a raw head ``[n, 4 + classes]`` where of boxes that overlap the best stays."""
+    """Return the boxes of a raw head ``[n, 4 + classes]`` after suppression of overlapping ones."""
     scores = rows[:, 4:].max(axis=1)
     all_ = Boxes(_of_centres(rows[:, :4]), scores, rows[:, 4:].argmax(axis=1))
     able = all_.at(np.flatnonzero(scores >= SURE / 5))
@@ -170,7 +170,7 @@ def _labelled(labels: Arrays, count: int) -> list[Boxes]:
     rows = named.pop(place)
     rows = rows if rows.ndim == 3 else rows[None]
     if rows.ndim != 3 or rows.shape[-1] < 4:
-        raise ValueError(f"labels of shape {list(rows.shape)} are no boxes: give [n, 4] and classes, or [n, 5]")
+        raise ValueError(f"labels of shape {list(rows.shape)} are not boxes: give [n, 4] and classes, or [n, 5]")
     kinds = next(iter(named.values()), rows[..., 4] if rows.shape[-1] > 4 else np.zeros(rows.shape[:2]))
     kinds = kinds.reshape(len(rows), -1)
     made = [Boxes(_corners(each[:, :4]), np.ones(len(each)), kind) for each, kind in zip(rows, kinds, strict=True)]

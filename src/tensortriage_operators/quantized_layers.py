@@ -93,7 +93,7 @@ def quantized_lstm(body: OperatorBody) -> Results:
 
 @body_of(f"{PAIRS}DynamicQuantizeLSTM")
 def lstm_of_pairs(body: OperatorBody) -> Results:
-    """Write an LSTM of dequantized weights on an input as it is."""
+    """Write an LSTM of dequantized weights on an unquantized input."""
     return lstm_on(body, needed(body.input(0)))
 
 

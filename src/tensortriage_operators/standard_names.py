@@ -8,7 +8,7 @@ from tensortriage.model.operator_bodies.operator_body import OperatorBody, Resul
 
 @body_of("Range", "GatherND", "Pad", "Trilu")
 def of_the_same_name(body: OperatorBody) -> Results:
-    """Write the standard operator of the same name, of which the other is an early form."""
+    """Write the standard operator of the same name, for an early form of it."""
     op = body.node.op_type
     refuse_if(body.opset < {"Pad": 11, "Trilu": 14, "GatherND": 11, "Range": 11}[op])
     inputs = list(body.node.inputs)

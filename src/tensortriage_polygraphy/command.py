@@ -17,7 +17,7 @@ COMMANDS = {
     "run": "Run on one or more engines and compare.",
     "convert": "Write a model as another, or as an engine.",
     "inspect": "Look into models, tactics and data.",
-    "check": "Lint; saved results by other limits.",
+    "check": "Lint; judge saved results by new limits.",
     "surgeon": "Edit models.",
     "debug": "Reduce, study builds and precision, repeat a check.",
     "data": "Merge and concatenate saved data.",
@@ -40,7 +40,7 @@ class Shell(LazyGroup):
 
 
 def _passing_case() -> Path:
-    """Return a case of this run alone: there, every run begins anew."""
+    """Return a case of this run alone: there, every run starts again."""
     folder = Path(tempfile.mkdtemp(prefix="triage-case-"))
     click.get_current_context().call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
     return folder / "case"

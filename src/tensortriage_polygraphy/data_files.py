@@ -81,7 +81,7 @@ def concat(
 
 @request
 class DataConversion:
-    """What to write in another format."""
+    """The data to write in another format."""
 
     # fmt: off
     path: Path = argument("PATH")

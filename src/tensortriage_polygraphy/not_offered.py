@@ -7,18 +7,18 @@ from collections.abc import Mapping
 
 from tensortriage.sdk import UsageError
 
-_SPEC = "say it in the engine's spec, e.g. --target tensorrt:precision=fp16,opt_level=3"
+_SPEC = "put it in the engine's spec, e.g. --target tensorrt:precision=fp16,opt_level=3"
 _FIRST = "convert first: triage convert MODEL --precision fp16 -o fp16.onnx"
 _SCRIPT = "wrap your own builder in a script engine: --target script:FILE.py:CLASS"
 _TENSORFLOW = (
     "TensorFlow is not run here",
     "convert the model with tf2onnx and give the ONNX file, or wrap TensorFlow in --target script:FILE.py",
 )
-_NETWORK = ("the network is taken as the ONNX file says", f"edit the file (triage surgeon), or {_SCRIPT}")
+_NETWORK = ("the network is used as the ONNX file defines it", f"edit the file (triage surgeon), or {_SCRIPT}")
 _PARSER = ("TensorRT's parser is used with its defaults", _SCRIPT)
 _BUILDS_FIRST = (
     "inspect model shows the file and builds nothing",
-    "triage inspect plan MODEL --target tensorrt:precision=fp16 shows what TensorRT makes of it",
+    "triage inspect plan MODEL --target tensorrt:precision=fp16 shows the engine that TensorRT builds",
 )
 _PICTURE = ("text and JSON only", "draw the file with Netron, or see triage diagnose MODEL's report")
 _PLOT = (
@@ -28,7 +28,7 @@ _PLOT = (
 _RUNTIME = ("engines are run in the way TensorRT prefers", _SCRIPT)
 _LEGACY = ("only the legacy calibrator reads it, which is not offered", "leave it out: other calibrators ignore it")
 _PIECES = (
-    "a piece holds its weights, those beyond 1.5 GiB lie beside it",
+    "a piece holds its weights, those beyond 1.5 GiB lie next to it",
     "for another layout: triage surgeon sanitize PIECE --save-external-data -o OUT",
 )
 _NUMBERS = ("the answer is in the weights", "leave it out, or put the external data in place")
@@ -38,7 +38,7 @@ _LPIPS = ("no perceptual metric", "judge by one of your own: triage run --metric
 _EVERYWHERE: Mapping[str, tuple[str, str]] = {
     "--verbosity": ("parts of the package have no levels of their own", "-v, -vv or -q, or --log LEVEL for everything"),
     "--log-format": ("log lines have one form", "leave it out; NO_COLOR=1 turns colours off"),
-    "--silent": ("what a command found is its answer", "redirect it: > /dev/null; errors go to stderr"),
+    "--silent": ("the output of a command is its answer", "redirect it: > /dev/null; errors go to stderr"),
     **dict.fromkeys(
         ("--tf", "--tftrt", "--use-tftrt", "--minimum-segment-size", "--dynamic-op", "--ckpt", "--tf-outputs",
          "--save-pb", "--save-tensorboard", "--freeze-graph", "--gpu-memory-fraction", "--allow-growth", "--xla",
@@ -46,7 +46,7 @@ _EVERYWHERE: Mapping[str, tuple[str, str]] = {
     ),
     **dict.fromkeys(
         ("--trt-config-script", "--trt-config-postprocess-script", "--trt-cpps"),
-        ("builder configurations are not made by scripts", f"most of one can be said in flags; else {_SCRIPT}"),
+        ("builder configurations are not made by scripts", f"most of one can be set with flags; else {_SCRIPT}"),
     ),
     **dict.fromkeys(
         ("--tensor-dtypes", "--tensor-datatypes", "--all-tensor-dtypes", "--all-tensor-datatypes", "--tensor-formats",
@@ -68,7 +68,7 @@ _EVERYWHERE: Mapping[str, tuple[str, str]] = {
     ),
     **dict.fromkeys(("--lpips-threshold", "--lpips-tolerance"), _LPIPS),
     **dict.fromkeys(("--visual", "--visual-port", "--save-visual"), _PICTURE),
-    "--fp-to-fp16": ("the model is taken as it is", _FIRST),
+    "--fp-to-fp16": ("the model is used as it is", _FIRST),
     "--ignore-external-data": _NUMBERS,
     **dict.fromkeys(
         ("--save-external-data", "--external-data-path", "--external-data-size-threshold",
@@ -127,7 +127,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "sparsity": _SPEED,
     "weight-strip": (
         "weights stay where they are",
-        "triage debug reduce MODEL -o small.onnx puts random weights in their place where it still fails",
+        "triage debug reduce MODEL -o small.onnx replaces them with random weights where it still fails",
     ),
     "weight-reconstruct": ("no numbers are made up for weights", "give the original model, or use Polygraphy for it"),
     "multi-device": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),

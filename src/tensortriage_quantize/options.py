@@ -40,7 +40,7 @@ class EightBitOptions:
 
     # fmt: off
     metric: "TaskMetric | None" = part(factory=MetricOptions, limits=None, script=metric_field(
-        "; the calibration with the best metric is taken", group="8 bits"))
+        "; the calibration with the best metric is used", group="8 bits"))
     metric_min: float | None = option(
         "--metric-min", "X", "Smallest mean of the metric, on the engine of --for; the fewest nodes that prevent it "
         "stay float.", default=None)
@@ -48,8 +48,8 @@ class EightBitOptions:
         "--sqnr", "DB", "Signal-to-noise ratio that every output must reach, in dB; the fewest nodes that prevent it "
         "stay float.", default=None)
     engine: str = option(
-        "--for", "ENGINE", "The engine that will run the file: types, symmetry and places of the pairs are what its "
-        "integer kernels take.", default=ENGINES[0], choices=ENGINES)
+        "--for", "ENGINE", "The engine that will run the file: types, symmetry and places of the pairs are those that "
+        "its integer kernels accept.", default=ENGINES[0], choices=ENGINES)
     holdout: tuple[str, ...] = option(
         "--holdout", "PATH...", "Samples by which the calibrations are judged  [default: every fourth of --inputs].",
         default=())

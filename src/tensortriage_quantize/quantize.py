@@ -137,7 +137,7 @@ class QuantizeResult:
 
     @property
     def exit_code(self) -> int:
-        """4 where the written file misses what was required, as the search that finds nothing ends."""
+        """4 where the written file misses the goal, as for a search that finds nothing."""
         return 4 if self.reached is False else 0
 
 

@@ -43,14 +43,14 @@ def _carried(feeds: StepFeeds) -> str:
     roles = feeds.roles
     pairs = ", ".join(_pair(pair) for pair in roles.carry[:MOST_PAIRS])
     more = f" and {len(roles.carry) - MOST_PAIRS} more" if len(roles.carry) > MOST_PAIRS else ""
-    nothing = "carried: what the script makes" if feeds.keeps_states else "carried: nothing"
+    nothing = "carried: the outputs of the script" if feeds.keeps_states else "carried: nothing"
     text = f"carried: {pairs}{more}" if roles.carry else nothing
     if roles.generates:
         way = "every step gets the whole sequence" if roles.regrows else f"'{roles.tokens}' gets the next token"
         text += f"; {way}, the largest of '{roles.logits}'"
     if feeds.left:
         left = ", ".join(map(_pair, feeds.left[:MOST_PAIRS]))
-        text += f"; not carried, for no name says so, but of one type and shape: {left} (--carry)"
+        text += f"; not carried, since no names match, but of the same type and shape: {left} (--carry)"
     return f"{text}; {feeds.steps} steps"
 
 

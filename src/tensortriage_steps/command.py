@@ -11,9 +11,9 @@ Examples:
   triage steps unet.onnx --target openvino --between scheduler.py:next_feed --steps 20
 
 \b
-Exit codes: 0 every step is right, and drift is as predicted; 1 a step is wrong, or drifts farther; 2 usage or bad
+Exit codes: 0 every step is right, and drift is as predicted; 1 a step is wrong, or drifts further; 2 usage or bad
 input; 3 an engine cannot be used here; 4 a step is beyond its limit, and its diagnosis finds nothing wrong, or the
-reference stops before the last step, and none until then is wrong.
+reference stops early, and no step before that is wrong.
 """
 
 

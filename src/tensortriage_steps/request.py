@@ -1,4 +1,4 @@
-"""The request of ``triage steps``, each field with its option; light to import, for help is made of it."""
+"""The request of ``triage steps``, each field with its option; light to import, since help needs it."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -75,7 +75,7 @@ class ShownSteps:
         raise UsageError(
             f"'{format_name}' shows tensors on a graph, and this case is about steps",
             slug="report-format-steps",
-            cure="take console, html, json or markdown, or render the diagnosis of the wrong step: CASE/step-N",
+            cure="use console, html, json or markdown, or render the diagnosis of the wrong step: CASE/step-N",
         )
 
     def show(self, *, err: bool) -> None:

@@ -75,12 +75,12 @@ def remarks_of(report: StepsReport) -> Iterator[str]:
 
 
 def _alone(free: FreeRun) -> str:
-    """Return a sentence on what both engines generate on their own."""
+    """Return a sentence on the tokens that both engines generate alone."""
     if free.first is None:
         return f"alone, both generate the same {len(free.reference)} tokens"
     ours, theirs = (tokens[free.first][free.row] for tokens in (free.reference, free.target))
     where = f" of row {free.row}" if len(free.reference[0]) > 1 else ""
-    text = f"alone, the tokens{where} part at step {free.first}: {ours} and {theirs}"
+    text = f"alone, the tokens{where} differ from step {free.first}: {ours} and {theirs}"
     if free.ahead is not None:
         text += f"; the reference's score of the first is {magnitude(free.ahead)} above that of the second"
     if free.moved is None:

@@ -23,7 +23,7 @@ def summary_of(report: StepsReport) -> str:
                 f"at step {row.step} by {error_size(value.error)}"
             )
         return (
-            f"{right} the target drifts farther than healthy engines at step {row.step}: '{value.value}' is off by "
+            f"{right} the target drifts further than healthy engines at step {row.step}: '{value.value}' is off by "
             f"{error_size(value.error)}, {magnitude(value.ratio)} times their limit{_grown(report)}"
         )
     if report.verdict == "tokens" and report.free is not None and report.free.first is not None:

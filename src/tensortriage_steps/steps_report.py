@@ -102,7 +102,7 @@ class StepDiagnosis:
         summary: One sentence.
         node: The first culprit; empty when none was named.
         op_type: Operator of the node.
-        value: The value in which the error is born.
+        value: The value in which the error originates.
         module: Module in the source network, if the file or the name gives it.
         feed: File with the step's feed.
         case: Directory of the diagnosis.
@@ -126,12 +126,12 @@ class StepsReport:
 
     Attributes:
         model: The file.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         target: The engine under suspicion.
         inputs: ``real`` or ``random``.
         carried: ``OUTPUT=INPUT``.
         verdict: ``match`` (every step within its limit, and drift that of fp32), ``drift`` (that of a narrower format,
-            no more than it is predicted to cost), ``fault`` (a step is wrong by itself), ``drift-beyond`` (every step
+            no more than it is predicted to cost), ``fault`` (one step alone is wrong), ``drift-beyond`` (every step
             is right on the reference's states, and on its own the target leaves what is predicted), ``tokens`` (alone
             the target chooses a token that is no tie), or ``inconclusive`` (a step is beyond
             its limit, and its diagnosis finds nothing wrong; or the reference stops, and until then nothing is wrong).

@@ -131,7 +131,7 @@ def _report(
 
 
 def _judged(report: StepsReport, precision: Precision) -> StepsReport:
-    """Return the report with the verdict that its rows say, and the first step that is wrong."""
+    """Return the report with the verdict of its rows, and the first step that is wrong."""
     wrong = next((row for row in report.rows if row.outside), None)
     return dataclasses.replace(
         report,

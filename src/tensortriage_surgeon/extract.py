@@ -115,7 +115,7 @@ class _Extracting:
         return rows
 
     def _recorded(self, model: Model, feed: Feed, values: Sequence[str]) -> Mapping[str, np.ndarray]:
-        """Return values of a model; those that are written are what a plain session gives, to the last bit."""
+        """Return values of a model; those written match a plain session's to the last bit."""
         return recorded(model, feed, values, in_place=not self.request.keep_data)
 
     def _part_feeds(self) -> list[tuple[Feed, dict[str, np.ndarray]]]:
@@ -140,10 +140,10 @@ class _Extracting:
         return self._golden
 
     def _prove(self, boundary: Boundary, result: Model) -> Proof:
-        """Run the cut on the golden values of its inputs and compare what it gives with the golden outputs."""
+        """Run the cut on the golden values of its inputs and compare its outputs with the golden ones."""
         verify, keep_data = self.request.verify, self.request.keep_data
         if verify is Verify.NEVER:
-            return Proof(False, "not asked for")
+            return Proof(False, "not requested")
         try:
             check_weights(self.model, large=keep_data or verify is not Verify.AUTO)
             with made_up_or_fitting(self.request.feeding):
@@ -181,7 +181,7 @@ class _Extracting:
         return moves.proof(PLAIN, [feed for feed, _ in golden])
 
     def _write_data(self, boundary: Boundary, result: Model) -> tuple[str, ...]:
-        """Write what the cut is fed and must give as ONNX test data sets beside it, one per feed."""
+        """Write the inputs and expected outputs of the cut as ONNX test data sets next to it, one per feed."""
         written = []
         for number, (_, arrays) in enumerate(self._golden_values(boundary)):
             folder = self.request.target.path.parent / DATA_SET.format(number)

@@ -1,4 +1,4 @@
-"""Inserting a node changes what a model computes, so the proof is that it runs and that what it cannot reach stays."""
+"""Inserting a node changes what a model computes, so the proof is that it runs and that unreachable values stay."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, 
         stages.append(EditStage("shape-inference", with_inferred_shapes(stages[-1].model)))
     result = stages[-1].model
     if is_custom(new.domain, new.op_type) and request.verify is Verify.AUTO:
-        proof = Proof(False, f"ONNX has no operator {new.op_type}: it is taken as one of a plugin")
+        proof = Proof(False, f"ONNX has no operator {new.op_type}: it is assumed to belong to a plugin")
     else:
         before = {node.name for node in model.graph.nodes}
         made = [value for node in result.graph.nodes if node.name not in before for value in node.outputs]

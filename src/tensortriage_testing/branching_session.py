@@ -18,7 +18,7 @@ class BranchingSession:
         base: Session that decides which way is taken.
         original: The model.
         holder: Name of the If, a node of its main graph.
-        build: Builds the model with a branch in the place of the If.
+        build: Builds the model with a branch in place of the If.
     """
 
     def __init__(

@@ -138,7 +138,7 @@ class Fault:
         return (self.node, *(name for name in self.fused_with.split("+") if name))
 
     def _unbroken(self, model: Model) -> bool:
-        """Return whether the nodes of the fusion are wired into one piece by values of which none is a model output."""
+        """Return whether the nodes of the fusion are wired into one piece by values that are no model outputs."""
         nodes = [model.graph.node(name) for name in self.fused]
         outputs = {spec.name for spec in model.outputs}
         joined, rest = nodes[:1], nodes[1:]

@@ -56,7 +56,7 @@ def _rows(site: Site, kind: str) -> np.ndarray:
 
 
 def stale_row(site: Site) -> np.ndarray:
-    """Leave the newest row of a cache (the last along the last axis but one) what the row before it is.
+    """Replace the newest row of a cache (the last along the last axis but one) by the row before it.
 
     Raises:
         UsageError: For a value of fewer than two rows.

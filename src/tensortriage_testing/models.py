@@ -10,7 +10,7 @@ order one: standard deviation sqrt(2 / fan-in) before a ReLU (He et al. 2015, eq
 `mlp`             fully connected network
 `residual_dag`    exactly n nodes with skips and branches, for searches over graphs
 `feed_for`        one feed for any of them: token ids and padded masks, or normal numbers
-`save_model`      to a file, weights beside it if wanted
+`save_model`      to a file, weights next to it if wanted
 ================  ====================================================================================================
 
 All models: opset 17, IR version 8, float32, deterministic given ``seed``. Node ``NAME`` produces ``NAME_output_0``,

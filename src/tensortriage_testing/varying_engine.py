@@ -43,7 +43,7 @@ FAULTY_TACTIC = 0
 
 
 class VaryingEngine(ReportsPrecision, VariesBuilds, PinsTactics, SavesEngines):
-    """ONNX Runtime behind tactics that are drawn anew in every build; the fault shows with tactic 0 of its node."""
+    """ONNX Runtime behind tactics that are drawn again in every build; the fault shows with tactic 0 of its node."""
 
     name: ClassVar[str] = "varying"
     options: ClassVar[Mapping[str, str]] = {

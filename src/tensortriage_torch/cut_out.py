@@ -1,4 +1,4 @@
-"""The PyTorch module behind a culprit: cut out of the network, and exported anew to see whether it fails again.
+"""The PyTorch module behind a culprit: cut out of the network, and exported again to see whether it fails again.
 
 An exporter's fault that shows again is the exporter's; one that does not was made after the export, or by another
 version. An engine's fault that shows again needs nothing of the user's file.
@@ -29,7 +29,7 @@ def cut_out(
         inv: Investigation of a model with a network.
         evidence: What the exporter made wrong, if it did.
         nodes: Names of the nodes.
-        local: How they fail by themselves.
+        local: How they fail in isolation.
     """
     network, part, graph = inv.question.network, evidence.wrong_part, inv.model.graph
     assert network is not None
@@ -65,7 +65,7 @@ def _cut(inv: Investigation, evidence: Evidence, network: EngineSpec, nodes: Col
 def _tried(
     inv: Investigation, cut: CutModule, beside: ModuleBeside, engine: EngineSpec, local: Failure, exporter: str
 ) -> tuple[bool | None, str]:
-    """Return whether the module is wrong when it is exported anew, None where it cannot be, and how or why.
+    """Return whether the module is wrong when it is exported again, None where it cannot be, and how or why.
 
     Raises:
         ShardError: When its tensors have no type in files.

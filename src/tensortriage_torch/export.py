@@ -23,7 +23,7 @@ def make():
 
 
 def saved_inputs(model: Path, examples: Sequence[np.ndarray]) -> Path:
-    """Write the example inputs of a network beside its exported model; return the path.
+    """Write the example inputs of a network next to its exported model; return the path.
 
     Raises:
         DataError: When the model takes another number of inputs than there are examples (``torch-inputs``).

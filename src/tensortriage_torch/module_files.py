@@ -1,7 +1,7 @@
 """The PyTorch side of a repro: a part of the network as a module, its weights and inputs, and what became of it here.
 
 ``module.py`` holds operations of the exported program and is a network like any user's (``torch:module.py:make``);
-weights and inputs lie beside it in the safetensors format, read without a package of that name.
+weights and inputs lie next to it in the safetensors format, read without a package of that name.
 """
 
 import functools
@@ -20,7 +20,7 @@ _MOST_NAMED = 12
 
 
 def module_beside(cut: CutModule, label: str, exporter: str) -> ModuleBeside:
-    """Return the files of a module in a repro, not yet exported anew.
+    """Return the files of a module in a repro, not yet exported again.
 
     Args:
         cut: The module; one of its tensors may be of a type that files do not have, so that writing it raises

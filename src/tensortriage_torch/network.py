@@ -60,7 +60,7 @@ class TorchNetwork:
             yield from found.items()
 
     def trace(self, *, operations: bool = True) -> Trace:
-        """Return which values of the model are which of the network, as it is exported on this feed.
+        """Return the network's value for each value of the model, as it is exported on this feed.
 
         Args:
             operations: Whether single operations count, for which the network is exported here; if not, only what

@@ -181,7 +181,7 @@ def _tensors(value: Any, name: str, around: tuple[int, ...]) -> Iterator[tuple[s
 
 
 def _new_name(name: str, taken: Mapping[str, Any]) -> str:
-    """Return a name that a file can hold and that is not taken."""
+    """Return an unused name that is valid in a file."""
     plain = _ODD.sub("_", name)[:_LONGEST_NAME] or "_"
     numbered = (f"{plain}__{number}" for number in itertools.count(2))
     return next(new for new in itertools.chain([plain], numbered) if new not in taken)

@@ -73,7 +73,7 @@ def traced_values(model: Model) -> Mapping[str, TracedValue]:
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
-    """Values of a model and operations of a network, held against each other.
+    """Values of a model and operations of a network, compared with each other.
 
     Attributes:
         values: Where values of the model are in the network, by ONNX name.
@@ -151,7 +151,7 @@ def folded_modules(graph: Graph, calls: Sequence[tuple[str, str]]) -> Mapping[st
     """Return modules of a file whose nodes do the work of others too, and those, in the order of their calls.
 
     An exporter that multiplies a norm into the convolution before it leaves nodes of the convolution alone; what they
-    make is what the norm returns. So it goes on, module for module, as long as the file has none of the next one.
+    make is what the norm returns. So it continues, module for module, as long as the file has none of the next one.
 
     Args:
         graph: The exported model.

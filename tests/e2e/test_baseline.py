@@ -46,7 +46,7 @@ def test_from_nothing_to_a_failing_check(repository):
     done = triage("baseline", "check", cwd=repository)
     assert done.returncode == 0, done.stderr
     assert "3 ok" in done.stdout
-    assert "3 known from earlier" in done.stdout  # what has been asked is not asked again
+    assert "3 known from earlier" in done.stdout  # what has been asked is not run again
 
     engine = repository / "engine.py"
     engine.write_text(ENGINE.replace("    pass", "    from tensortriage_testing import Fault\n"

@@ -105,7 +105,7 @@ def test_a_goal_out_of_reach_is_exit_code_4(folder):
     done = build(folder, "--inputs", INPUTS, "--until", "bad", "--max-builds", "2", "--no-pin",
                  engine="script:varying.py,tactics=2")  # fmt: skip
     assert done.returncode == 4
-    assert "stopped at the most builds allowed" in done.stdout
+    assert "stopped at the maximum number of builds" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_a_fault_that_is_not_precision_is_said_to_be_none(tmp_path, loud):
     assert done.returncode == 4, done.stdout + done.stderr
     assert "error[precision-not-the-cause]" in done.stderr
     assert "debug reduce" in done.stderr
-    assert "worse by more than rounding explains" in done.stdout or "NaN" in done.stdout
+    assert "exceeds it by more than rounding explains" in done.stdout or "NaN" in done.stdout
     assert not (tmp_path / "mixed.onnx").exists()
 
 

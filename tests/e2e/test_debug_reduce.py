@@ -101,7 +101,7 @@ if number > 3:  # the whole must fail first
     sys.stdout.flush()
 os._exit(fails)
 """
-"""Prints 100 MB, leaves children, puts a folder in the place of the model, crashes, hangs, deletes where it is."""
+"""Prints 100 MB, leaves children, puts a folder in place of the model, crashes, hangs, deletes where it is."""
 
 
 @pytest.mark.lengthy

@@ -87,13 +87,13 @@ class Engine:
         outputs = [spec.name for spec in Model.load(model).outputs]
         return Session(model, {"format": "bf16", **({"fused": "true"} if outputs == ["y"] else {})})
 """
-"""An engine that fuses element-wise operators unless it is asked for anything but the outputs: it computes in bf16, one
+"""An engine that fuses element-wise operators unless it is requested anything but the outputs: it computes in bf16, one
 rounding more or less, so that other neighbours are near. `reference` rounds as told."""
 
 
 @pytest.mark.lengthy
 def test_decisions_that_change_when_they_are_asked_for_are_no_fault(tmp_path: Path) -> None:
-    """Picks seen beside marked tensors were taken for those of the whole model, and the outputs held against them."""
+    """Picks seen beside marked tensors were taken for those of the whole model, and the outputs compared with them."""
     verdict = unseen(tmp_path, scale=1.0)
     assert verdict.verdict == "rounding", verdict.summary
     assert "of 480 ranks differ" in verdict.summary

@@ -66,7 +66,7 @@ def test_two_outputs_exchanged_for_each_other_are_no_comparison(three):
     done, found = diagnosed(three, "three.onnx", "three.npz", "script:engine.py", change=change)
     assert (found["verdict"], done.returncode) == ("comparison-unsound", 1), done.stdout + done.stderr
     assert "'up' holds 'down', 'down' holds 'up'" in found["summary"]
-    step = next(step for step in found["steps"] if step["question"] == "are the outputs in their places?")
+    step = next(step for step in found["steps"] if step["question"] == "are the outputs in the right order?")
     assert step["evidence"]["holds"] == {"up": "down", "down": "up"}
 
 

@@ -75,7 +75,7 @@ def test_a_healthy_engine_passes_on_both(tmp_path):
     assert verdict_in(tmp_path / "triage-case")["verdict"] == "match"
     assert (
         steps_of(tmp_path / "triage-case")["is the target right on made-up data as well?"]
-        == "yes: within what healthy engines differ by"
+        == "yes: within the difference between healthy engines"
     )
 
 
@@ -120,8 +120,8 @@ def test_a_spent_budget_is_inconclusive_says_what_was_not_asked_and_goes_on_late
     assert (found["verdict"], done.returncode) == ("inconclusive", 4), done.stdout + done.stderr
     assert "budget of 0.05 s" in found["summary"]
     assert (
-        "is any op wrong by itself?"
-        in steps_of(tmp_path / "triage-case")["which questions were left out for lack of time?"]
+        "is any op wrong in isolation?"
+        in steps_of(tmp_path / "triage-case")["which questions were skipped for lack of time?"]
     )
     assert triage(*words, "--budget", "300", cwd=tmp_path).returncode == 1
     assert verdict_in(tmp_path / "triage-case")["verdict"] == "range-overflow"

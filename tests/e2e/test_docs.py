@@ -193,7 +193,7 @@ def test_the_two_commands_are_in_the_makefile():
     assert set(commands) <= set(targets)
 
 
-# --- nothing is left out ----------------------------------------------------------------------------------------------
+# --- nothing remains out ----------------------------------------------------------------------------------------------
 
 
 def leaves(group, words=("triage",)):

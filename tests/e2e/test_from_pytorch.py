@@ -154,7 +154,7 @@ def test_a_fault_of_the_exporter_is_cut_out_with_pytorch_s_values(tmp_path, expo
     assert verdict.repro is not None
     assert verdict.repro.confirmed
     folder = tmp_path / "case/repro"
-    assert "not its PyTorch network" in (folder / "README.md").read_text()
+    assert "differs from its PyTorch network" in (folder / "README.md").read_text()
     (node,) = onnx.load(folder / "model.onnx").graph.node
     assert node.op_type == "Resize"
     expected = onnx.load_tensor(folder / "test_data_set_0/output_0.pb")
@@ -251,7 +251,7 @@ def test_a_network_in_training_mode(tmp_path, exported):
     verdict = judged(tmp_path, network, model, inputs)
     assert verdict.verdict == "comparison-unsound"
     assert "the network is in training mode" in verdict.summary
-    assert "To cure it: call .eval()" in verdict.summary
+    assert "Remedy: call .eval()" in verdict.summary
 
 
 def test_from_the_network_alone(tmp_path):

@@ -74,5 +74,5 @@ def test_weights_beyond_four_gigabytes_are_not_read_without_need(tmp_path):
 
 def test_weights_beyond_the_memory_that_is_allowed(tmp_path):
     with_weights_beside(tmp_path, GIB)
-    too_large = "error[block-too-large]: 'MatMul_0' and what cannot be cut from it have 1.1 GB of weights"
+    too_large = "error[block-too-large]: 'MatMul_0' and the nodes that cannot be cut from it have 1.1 GB of weights"
     refused(tmp_path, too_large, "run", "m.onnx", "--target", "onnxruntime")

@@ -58,9 +58,9 @@ def test_every_command_finds_them_and_takes_them_back(tmp_path, words, option):
     done = triage(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     said, shape = done.stderr.partition(f"{option} ")[::2]
-    assert "made-up data that the model takes: audio [1, " in said
+    assert "made-up data that the model accepts: audio [1, " in said
     again = triage(*words, option, shape.split()[0], cwd=tmp_path)
-    assert "made-up data that the model takes" not in again.stderr
+    assert "made-up data that the model accepts" not in again.stderr
     assert again.returncode == 0, again.stdout + again.stderr
 
 

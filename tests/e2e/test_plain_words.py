@@ -46,4 +46,4 @@ def test_a_case_without_an_end_is_told_as_one(tmp_path):
     done = triage("report", "case", cwd=tmp_path)
     assert done.returncode == 2
     assert "case holds no verdict: its diagnosis was interrupted" in done.stderr
-    assert "it goes on with what it knows" in done.stderr
+    assert "it resumes from its results" in done.stderr

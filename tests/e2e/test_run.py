@@ -245,7 +245,7 @@ def test_tensors_of_a_feed_that_are_no_inputs_are_left_out_and_named(tmp_path):
     np.savez(tmp_path / "f.npz", x=x, z=X)
     done = triage("run", "m.onnx", "--target", "onnxruntime", "--inputs", "f.npz", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "left out, no inputs of the model: 'z'" in done.stderr
+    assert "left out, not inputs of the model: 'z'" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def script(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def host(tmp_path: Path, model: Path) -> Iterator:
-    """Start a Python that opens a session and then does something; return it with what it said about its worker."""
+    """Start a Python that opens a session and then does something; return it with its output about its worker."""
     started: list[subprocess.Popen[str]] = []
 
     def start(script_text: str, then: str) -> tuple[subprocess.Popen[str], list[int], list[Path]]:

@@ -129,7 +129,7 @@ def test_a_file_with_channels_last_is_fed_so(tmp_path, side):
     spec = f"litert:worker={MADE[0].python},file={file}"
     verdict, _ = ask(tmp_path / "right", tmp_path / "model.onnx", feed, spec)
     assert verdict.verdict == "match"
-    told = step(verdict, "how does the given file take its data?").answer
+    told = step(verdict, "which data layout does the given file expect?").answer
     assert told.startswith("'x' with axes nhwc")
     assert ("no other order fits" in told) == (side == 8)
     content = file.read_bytes()

@@ -80,7 +80,7 @@ def test_an_approximated_gelu_is_rounding_and_told_so(tmp_path):
     verdict, _ = ask(tmp_path, EXAMPLES / "digits_vit.onnx", {"image": IMAGES[:4]}, f"mnn:worker={MADE[0].python}")
     assert verdict.verdict == "rounding"
     assert "Div + Erf + Add + Mul + Mul as one: approximated function" in verdict.summary
-    answer = step(verdict, "at which configuration does the target break?").answer
+    answer = step(verdict, "in which configuration does the target break?").answer
     assert answer == "right with precision=fp32,gelu=exact, wrong with as given"
 
 
@@ -143,7 +143,7 @@ def test_a_file_with_channels_last_and_names_of_its_own_is_fed_so(api, tmp_path)
     feed = {"x": np.random.default_rng(0).standard_normal((1, 3, 5, 4), np.float32)}
     target = f"mnn:worker={MADE[0].python},api={api},file={tmp_path / 'm.mnn'}"
     verdict, _ = ask(tmp_path, tmp_path / "m.onnx", feed, target)
-    told = step(verdict, "how does the given file take its data?").answer
+    told = step(verdict, "which data layout does the given file expect?").answer
     assert told == "'x' as 'theirs' with axes nhwc, 'y' as 'sum': no other order fits"
     assert verdict.verdict == "match", verdict.summary
 
@@ -158,7 +158,7 @@ def test_weights_of_a_sound_file_in_another_format_are_no_fault(precision, tmp_p
     with closing(ENGINE.compile(MODEL, {**OPTIONS, "file": str(file)})) as session:
         assert session.query("ways", {"image": IMAGES[:4]})[0]["weights"] == precision
     verdict, _ = ask(tmp_path, MODEL, {"image": IMAGES[:4]}, f"mnn:worker={MADE[0].python},file={file}")
-    told = step(verdict, "how does the given file take its data?").answer
+    told = step(verdict, "which data layout does the given file expect?").answer
     expected = (
         "rounding" if precision == "int8" else "inconclusive"
     )  # MNN cuts fp16 weights off: 5x what rounding costs

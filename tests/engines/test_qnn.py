@@ -133,4 +133,4 @@ def test_a_compiled_file_of_other_weights_is_a_changed_model(compiled, tmp_path)
     spec = f"onnxruntime:ep=qnn,worker={MADE[0].python},file={folder / 'doubled.qnn.onnx'}"
     verdict, _ = ask(tmp_path, folder / "shared.onnx", feed, spec)
     assert verdict.verdict == "model-changed"
-    assert "does not hold what" in verdict.summary
+    assert "differs from what" in verdict.summary

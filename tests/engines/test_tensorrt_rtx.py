@@ -82,7 +82,7 @@ def test_a_plan_is_built_and_written(engine, saved, tmp_path):
 
 
 def test_a_build_can_be_repeated_bit_by_bit(engine, saved):
-    """TensorRT-RTX times nothing on a CPU, so nothing is left to chance."""
+    """TensorRT-RTX times nothing on a CPU, so nothing remains to chance."""
     path = saved(MODELS["mlp"]())
     first, again, other = (engine.build_only(path, {**RTX, **more}) for more in ({}, {}, {"precision": "fp16"}))
     assert first["plan_sha256"] == again["plan_sha256"] != other["plan_sha256"]

@@ -226,7 +226,7 @@ def test_a_network_that_was_just_exported_is_not_exported_again(tmp_path):
     )
     assert session.run(feed)["relu"].dtype == np.float32
     session.close()
-    # what was taken is gone: the network is exported anew, for these shapes
+    # what was taken is gone: the network is exported again, for these shapes
     again = opened(str(spec), tmp_path / "net.onnx")
     asked = TorchNetwork(Model.load(tmp_path / "net.onnx"), functools.partial(again.query, feed=feed))
     assert asked.trace().operations.keys() == {"linear", "relu"}

@@ -139,7 +139,7 @@ def test_a_command_about_a_batch(commands, tally, seed):
 
 @pytest.fixture(scope="module")
 def pack_files(tmp_path_factory):
-    """Return the files of a repro pack, and of the case beside it, by path."""
+    """Return the files of a repro pack, and of the case next to it, by path."""
     from running_cli import triage
 
     place = tmp_path_factory.mktemp("pack")

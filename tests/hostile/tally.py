@@ -33,7 +33,7 @@ def fuzzed(examples):
 
 
 class Tally:
-    """Counts and findings of one test, which goes on after a finding."""
+    """Counts and findings of one test, which continues after a finding."""
 
     def __init__(self):
         self.counts = collections.Counter()

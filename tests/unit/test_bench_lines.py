@@ -33,7 +33,7 @@ two"""  # of code, as strings are that document nothing
 
 @pytest.fixture
 def lines(monkeypatch, tmp_path):
-    """The script, of a product of one core module and one beside it."""
+    """The script, of a product of one core module and one next to it."""
     spec = importlib.util.spec_from_file_location("bench_lines", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

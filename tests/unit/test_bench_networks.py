@@ -1,4 +1,4 @@
-"""The table of networks: what is asked for by sets, tags and names, and what is written."""
+"""The table of networks: what is requested by sets, tags and names, and what is written."""
 
 import importlib
 import subprocess

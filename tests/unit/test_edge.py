@@ -142,7 +142,7 @@ def test_each_says_what_it_is_and_has_tests_of_its_own(package):
 
 
 def test_nothing_is_in_a_table_and_an_entry_point():
-    """And no table of the core names a package beside it."""
+    """And no table of the core names a package next to it."""
     assert set(registry.BUILT_IN).isdisjoint(POINTS[registry.GROUP])
     tables = {
         overview.GROUP: overview.COMMANDS,

@@ -44,7 +44,7 @@ class DeclaredSession:
         return {}, []
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
-        """Run once and return the visible ones of some inner values: none."""
+        """Run once and return the visible inner values: none."""
         return ()
 
     def weights(self) -> Tuple[List[Optional[Tuple[np.ndarray, np.ndarray]]], Optional[List[int]]]:
@@ -64,7 +64,7 @@ class DeclaredSession:
 
 
 class SessionByPlace(DeclaredSession):
-    """A compiled function, which knows inputs and outputs by their place; subclasses say how it is called."""
+    """A compiled function with inputs and outputs by position; subclasses define the call."""
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
         """Run once.

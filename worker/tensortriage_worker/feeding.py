@@ -63,7 +63,7 @@ class InputBuffers:
 
 
 def held(run: Callable[[Mapping[str, Any]], Iterable[Any]], feed: Mapping[str, Any]) -> List[Any]:
-    """Return the results of a feed as whoever keeps them finds them after the next run, which has other numbers.
+    """Return the results of a feed as they are after the next run, which has other numbers.
 
     Args:
         run: Runs items by name, which hold an array each, and returns such.
@@ -160,7 +160,7 @@ class _Rounds:
         self._rounds, self._met, self._ended = -1, 0, False
 
     def go_on(self) -> bool:
-        """Wait for the others, and say whether there is another round."""
+        """Wait for the others; return whether there is another round."""
         self.barrier.wait()
         return not self._ended
 

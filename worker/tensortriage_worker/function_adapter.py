@@ -190,7 +190,7 @@ _END = object()
 
 
 EXTRAS = ("labels", "reference")
-"""What a metric may take after outputs and feed: what is right by the data, and what the reference returned."""
+"""Parameters that a metric may take after outputs and feed: the true labels and the reference's outputs."""
 
 
 def takes(function: Callable[..., Any]) -> Tuple[str, ...]:
@@ -213,7 +213,7 @@ def takes(function: Callable[..., Any]) -> Tuple[str, ...]:
 
 
 def numbers(result: Any) -> List[float]:
-    """Return what a metric returned: one number, or one for each row.
+    """Return the result of a metric: one number, or one for each row.
 
     Raises:
         ValueError: When it is neither.
@@ -244,7 +244,7 @@ def by_name(sample: Any, inputs: List[str]) -> Any:
 
 
 def _labels(item: Any) -> Dict[str, Any]:
-    """Return the numbers among what a loader yields behind the inputs, by name."""
+    """Return the numeric arrays that a loader yields after the inputs, by name."""
     if isinstance(item, (tuple, list)) and len(item) == 1 and isinstance(item[0], Mapping):
         item = item[0]  # as loaders of boxes do for a batch of one
     found = {}  # type: Dict[str, Any]
@@ -256,7 +256,7 @@ def _labels(item: Any) -> Dict[str, Any]:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """Return an array of what numpy converts, or of a tensor of PyTorch, which may require gradients or be on a GPU."""
+    """Return an array from any numpy-convertible value or PyTorch tensor (also with gradients or on a GPU)."""
     return np.array(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
 
 

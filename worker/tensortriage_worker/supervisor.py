@@ -285,7 +285,7 @@ class MemoryWatch:
         self._polls = 0
 
     def exceeded(self) -> bool:
-        """Measure once and say whether the limit is exceeded."""
+        """Measure once; return whether the limit is exceeded."""
         if self._limit_bytes is None:
             return False
         if self._polls % 10 == 0:  # finding descendants costs more than reading sizes

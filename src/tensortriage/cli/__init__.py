@@ -112,7 +112,7 @@ def answer_for_child(words: Sequence[str]) -> None:
     ending = guard.start(limit)
     if ending is not None and ending.code is None and ending.crashed and not ending.answered:
         name = signal.Signals(ending.signal).name
-        click.echo(f"triage: native code crashed ({name}); once more, with every engine in a worker", err=True)
+        click.echo(f"triage: native code crashed ({name}); retrying with every engine in a worker", err=True)
         guard.move_engines_apart()
         ending = guard.start(limit)
     if ending is None:
@@ -137,7 +137,7 @@ def memory_limit_of(words: Sequence[str]) -> int | None:
 
 
 def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> CommandProblem:
-    """Return the problem that a signal which ended the child stands for."""
+    """Return the problem for the signal that ended the child."""
     if ending.cause == "interrupted":
         return problem_of(KeyboardInterrupt())
     if ending.cause == "memory":
@@ -153,13 +153,13 @@ def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> Comma
         cure = "try --memory-limit with less than this machine has, or use --low-memory or smaller inputs"
         if group is not None:
             message = f"the command was killed: its control group may hold {group.limit >> 20} MB"
-            cure = f"{group.cure}; --low-memory and smaller inputs take less"
+            cure = f"{group.cure}; --low-memory and smaller inputs need less"
         return CommandProblem(slug="out-of-memory", message=message, cure=cure)
     name = signal.Signals(ending.signal).name
     if ending.crashed:
         when = "twice, the second time with every engine in a worker"
-        message = f"native code crashed {'behind the answer' if ending.answered else when} ({name})"
-        cure = "triage inspect model and triage check lint may show what is unusual about the model"
+        message = f"native code crashed {'after the answer' if ending.answered else when} ({name})"
+        cure = "triage inspect model and triage check lint may show anything unusual in the model"
         return CommandProblem(slug="crashed", message=message, cure=cure)
     cure = "free memory if the system had none left; rerun in the same --case to resume"
     return CommandProblem(slug="killed", message=f"the command was killed by {name}", cure=cure)
@@ -226,7 +226,7 @@ def prepare_process() -> None:
 
 
 def problem_of(error: BaseException) -> CommandProblem:
-    """Return the problem that an exception stands for."""
+    """Return the problem for an exception."""
     if isinstance(error, TriageError):
         return CommandProblem(error.slug, error.message, error.cure, error.exit_code)
     if isinstance(error, KeyboardInterrupt | click.Abort):

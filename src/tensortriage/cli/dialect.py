@@ -73,7 +73,7 @@ class Dialect:
     def ordered(
         self, runners: "Sequence[EngineSpec]", saved: "Sequence[Saved]"
     ) -> "tuple[EngineSpec | None, list[EngineSpec], list[Saved]] | None":
-        """Return the reference among shorthands, the targets and saved results; None where our rule says so."""
+        """Return the reference among shorthands, the targets and saved results; None where our own rule applies."""
         return None
 
     def tolerances(self) -> "list[Tolerance]":
@@ -122,7 +122,7 @@ def speak(context: click.Context, spoken: Dialect) -> None:
 
 
 def dialect() -> Dialect:
-    """Return the dialect of the command at hand."""
+    """Return the dialect of the current command."""
     context = click.get_current_context(silent=True)
     return OURS if context is None else dialect_of(context)
 

@@ -1,4 +1,4 @@
-"""``triage engines``: a group whose commands are of the package of engines beside this one."""
+"""``triage engines``: a group whose commands belong to the package of engines."""
 
 import click
 
@@ -13,5 +13,5 @@ def engines(context: click.Context) -> None:
     """List every engine, whether it can be used here, and the one command that makes it usable."""
     if context.invoked_subcommand is None:
         listing = engines.get_command(context, "list")
-        assert listing is not None, "it is of the package beside this one"
+        assert listing is not None, "it belongs to another package"
         context.invoke(listing, as_json=False)

@@ -5,14 +5,14 @@ import click
 from tensortriage.cli.lazy import LazyGroup
 
 CHECK = {
-    "accuracy": ("tensortriage.cli.check.accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
+    "accuracy": ("tensortriage.cli.check.accuracy:check_accuracy", "Judge saved accuracy results by new limits."),
 }
 
 DEBUG = {
     "reduce": ("tensortriage.cli.debug.reduce:debug_reduce", "The smallest piece of a model that still fails."),
     "precision": (
         "tensortriage.cli.debug.precision:debug_precision",
-        "Find the nodes that need more bits, and write the model.",
+        "Find the nodes that need more bits and write the model.",
     ),
 }
 

@@ -16,10 +16,11 @@ class OnnxRuntimeOptions:
 
     # fmt: off
     providers: tuple[str, ...] = option(
-        "--providers --execution-providers", "NAME...", "Execution providers of ONNX Runtime, where no engine's spec "
-        "says them.", default=(), rare=True)
+        "--providers --execution-providers", "NAME...", "Execution providers of ONNX Runtime, unless an engine's spec "
+        "names them.", default=(), rare=True)
     level: str = option(
-        "--graph-optimization-level", "LEVEL", "Optimization level of ONNX Runtime, e.g. ORT_DISABLE_ALL, likewise.",
+        "--graph-optimization-level", "LEVEL", "Optimization level of ONNX Runtime, e.g. ORT_DISABLE_ALL, unless a "
+        "spec names it.",
         default="", rare=True)
     # fmt: on
 

@@ -233,7 +233,7 @@ def _values(context: click.Context, parameter: click.Parameter) -> Sequence[Any]
 
 
 def accepted_option(*names: str, heading: str, text: str, **kwargs: Any) -> GroupedOption:
-    """Return an option of Polygraphy that changes nothing here; the text says why."""
+    """Return an option of Polygraphy that has no effect here; the text gives the reason."""
     given = kwargs if kwargs else {"is_flag": True}
     return GroupedOption([*names], expose_value=False, heading=heading, rare=True, help=f"Accepted; {text}", **given)
 
@@ -264,7 +264,7 @@ def only_onnx(_: click.Context, parameter: click.Parameter, value: str | None) -
         UsageError: With an alternative (``model-type``).
     """
     cures = {
-        "engine": "give the ONNX file, whose names tell what is what, and --target tensorrt:load_engine=FILE",
+        "engine": "give the ONNX file, which names the tensors, and --target tensorrt:load_engine=FILE",
         "trt-network-script": "wrap your builder in a script engine: --target script:FILE.py:CLASS",
     }
     if value not in (None, "onnx"):
@@ -279,7 +279,7 @@ def model_type_option(heading: str) -> GroupedOption:
     """Return the choice of the kind of the model file."""
     return GroupedOption(["--model-type"], type=click.Choice(MODEL_TYPES), metavar="TYPE", expose_value=False,
                          callback=only_onnx, heading=heading, rare=True,
-                         help="Accepted: onnx; other kinds of model are not read.")  # fmt: skip
+                         help="Accepted: onnx; other kinds of models are not read.")  # fmt: skip
 
 
 def own_inference(heading: str) -> GroupedOption:

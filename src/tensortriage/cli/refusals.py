@@ -44,6 +44,6 @@ def of_an_engine(words: Sequence[str], option: str) -> UsageError | None:
         with contextlib.suppress(TriageError):
             if key in getattr(create(EngineSpec(name)), "options", {}):
                 spec = f"{target}{',' if ':' in target else ':'}" if target else f"{name}:"
-                cure = f"say it in the engine's spec: --target {spec}{key}=..."
+                cure = f"put it in the engine's spec: --target {spec}{key}=..."
                 return UsageError(f"{option} is an option of the engine", slug="option-of-engine", cure=cure)
     return None

@@ -31,7 +31,7 @@ Examples:
 
 
 class ShownCase(Protocol):
-    """What was found in a case, read once more."""
+    """Results of a case, read again."""
 
     def render(self, format_name: str) -> str:
         """Return it in a format.

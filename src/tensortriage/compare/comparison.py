@@ -42,7 +42,7 @@ class Row:
 
     @property
     def is_rms(self) -> bool:
-        """Whether the relative RMS error says how far off the target is."""
+        """Whether the relative RMS error measures the target's error."""
         return self.measure == RELATIVE_RMS
 
 
@@ -51,7 +51,7 @@ class Comparison:
     """All compared tensors of one reference and one target.
 
     Attributes:
-        reference: Name of the side taken as right.
+        reference: Name of the side assumed to be right.
         target: Name of the side under suspicion.
         rows: One per compared tensor, in the order of the reference.
         unmatched: Names that could not be compared: on one side only, or of another shape.

@@ -1,4 +1,4 @@
-"""How a model that does not fit into memory was cut, in words: what it means for the numbers belongs beside them."""
+"""How a model that does not fit into memory was cut, in words: what it means for the numbers belongs next to them."""
 
 import dataclasses
 
@@ -20,14 +20,14 @@ class Cuts:
     memory_bytes: int
 
     def in_words(self) -> str:
-        """Return why and where it was cut and what that hides, in one sentence."""
+        """Return in one sentence why and where it was cut, and which faults that hides."""
         places = [_place(names) for names in self.borders[:_MOST]]
         more = len(self.borders) - len(places)
         listed = ", ".join(places) + (f" and {more} more" if more > 0 else "")
         return (
             f"{size_words(self.weight_bytes)} of weights do not fit into {size_words(self.memory_bytes)}: run in "
             f"{self.blocks} blocks, cut behind {listed}; each block is fed with the reference's values, so errors are "
-            "those born in it, and a fusion across a cut, with its faults, cannot happen here"
+            "those that originate in it, and a fusion across a cut, with its faults, cannot happen here"
         )
 
 

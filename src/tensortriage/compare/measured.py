@@ -38,7 +38,7 @@ def compare_all(
     keep: Keep | None = None,
     tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
 ) -> Measured:
-    """Measure arrays against stored ones as they arrive, holding none, and judge them while they are at hand.
+    """Measure arrays against stored ones as they arrive, and judge them without holding any.
 
     Args:
         arrays: Name and array of each value, any dtype and shape.
@@ -72,7 +72,7 @@ def compare_all(
 
 
 def difference_in_kind(reference: np.ndarray, target: np.ndarray) -> str:
-    """Return in what two arrays differ that cannot be compared number by number; empty when they can.
+    """Return the difference of two arrays that cannot be compared number by number; empty when they can.
 
     Args:
         reference: Any shape, of any element type.

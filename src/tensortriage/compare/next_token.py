@@ -1,4 +1,4 @@
-"""Two sets of scores over a vocabulary, compared as what is made of them: the next token, and how likely each was."""
+"""Two sets of scores over a vocabulary, compared by their use: the next token, and how likely each was."""
 
 import dataclasses
 
@@ -56,7 +56,7 @@ def compare_next(reference: np.ndarray, target: np.ndarray) -> NextToken:
 
 
 def log_softmax(scores: np.ndarray) -> np.ndarray:
-    """Return the logarithms of the probabilities that scores stand for, along the last axis.
+    """Return the log-probabilities of scores along the last axis.
 
     Args:
         scores: Logits, ``[..., vocabulary]``, floating-point.

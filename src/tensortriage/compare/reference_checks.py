@@ -1,4 +1,4 @@
-"""What a comparison rests on: outputs of the reference that are numbers, and outputs of the target that fit them.
+"""Premises of a comparison: outputs of the reference that are numbers, and outputs of the target that fit them.
 
 Anything agrees with NaN, and with nothing.
 """
@@ -40,7 +40,7 @@ def require_numbers(outputs: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> 
 
 
 def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> str:
-    """Return what makes the target's outputs incomparable with the reference's; empty when nothing does.
+    """Return why the target's outputs cannot be compared with the reference's; empty if they can.
 
     Args:
         expected: The reference's outputs by name, of any shapes and types.
@@ -61,7 +61,7 @@ def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndar
 
 
 def is_constant(array: np.ndarray) -> bool:
-    """Whether an array says nothing: no element at all, or several that are all equal."""
+    """Whether an array carries no information: no element at all, or several that are all equal."""
     return array.size == 0 or (array.size > 1 and bool((array == array.flat[0]).all()))
 
 

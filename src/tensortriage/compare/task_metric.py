@@ -1,4 +1,4 @@
-"""What a task metric says of a target over many samples: how much it loses, how sure that is, and on which samples.
+"""A task metric of a target over many samples: how much it loses, how sure that is, and on which samples.
 
 Both engines see the same samples, so that differences are paired: what makes a sample hard for both cancels. The
 interval is the percentile bootstrap's (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13),
@@ -119,17 +119,17 @@ class TaskAccuracy:
 
     @property
     def enough(self) -> bool:
-        """Whether the target has what is wanted, or as much as the reference."""
+        """Whether the target reaches the goal, or the reference's mean."""
         return self.target >= (self.reference if self.least is None else self.least)
 
     @property
     def words(self) -> str:
-        """The means, how sure the difference is, and what is wanted."""
+        """The means, the confidence of their difference, and the goal."""
         ours, theirs = magnitude(self.reference, 4), magnitude(self.target, 4)
         means = f"{self.metric}: {ours} of the reference, {theirs} of the target"
         fixed = "" if self.remedy is None else f", {magnitude(self.remedy, 4)} with the remedy"
-        wanted = "" if self.least is None else f"; at least {self.least:g} is wanted"
-        alone = ["of one sample no interval is known: let the metric return a number for each row"]
+        wanted = "" if self.least is None else f"; at least {self.least:g} is required"
+        alone = ["a single sample gives no interval: let the metric return a number for each row"]
         sure = [*difference_words(self.comparison)] if self.comparison.samples > 1 else alone
         return "; ".join([means + fixed, *sure]) + wanted
 
@@ -142,7 +142,7 @@ def difference_words(found: TaskComparison) -> Iterator[str]:
             yield f"no sample of {found.samples} differs: with 95 % confidence at most {share} do"
     elif found.low is not None and found.high is not None:
         ends = f"{found.low:+.3g} to {found.high:+.3g}"
-        sure = "" if found.low > 0 or found.high < 0 else "; it may as well be none"
+        sure = "" if found.low > 0 or found.high < 0 else "; the true difference may be zero"
         samples = count(found.samples, "sample")
         yield f"{found.difference:+.3g} over {samples}; 95 % interval {ends} (paired bootstrap){sure}"
 

@@ -63,7 +63,7 @@ class _Climber:
         self.answered: set[Rung] = set()
 
     def ask(self, rung: Rung) -> Conclusion | None:
-        """Ask a question, and take up what it gives."""
+        """Ask a question, and store its findings."""
         answer = rung(self.inv, self.evidence)
         self.answered.add(rung)
         self.evidence = self.evidence.with_(**answer.findings)
@@ -122,10 +122,10 @@ def match(inv: Investigation, evidence: Evidence) -> Conclusion:
     worst = evidence.worst_feed
     name, _, ratio = worst.worst_output()
     samples = len(evidence.results)
-    unasked = "".join(f"; not asked: {reason}" for reason in evidence.unasked)
+    unasked = "".join(f"; skipped: {reason}" for reason in evidence.unasked)
     limit = "within the tolerance given" if inv.question.tolerance else f"{times(ratio)} the fp32 noise floor"
     constant = constant_inputs(inv.question.feeds)
-    shown = f"; made-up data were asked too, since these prove little ({constant}): give real data" if constant else ""
+    shown = f"; made-up data were tried too, since these prove little ({constant}): give real data" if constant else ""
     return Conclusion(
         VerdictKind.MATCH,
         unfailing(samples, "random" if constant else inv.question.inputs_word),
@@ -146,11 +146,9 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Conclusion:
         known = "an engine from a file runs as a whole: give the options that it was built with to learn the op"
         commands = [triage_command(inv.question, "diagnose", "--target", str(target.with_options(anew)))]
     elif evidence.influence is not None:
-        known = (
-            f"the ops that are wrong by themselves explain only {percent(evidence.influence.explained)} of the error"
-        )
+        known = f"the ops that are wrong in isolation explain only {percent(evidence.influence.explained)} of the error"
     elif evidence.local is not None and evidence.local.metrics:
-        known = "no op and no group of ops reproduces it alone: an effect of the whole graph is likely"
+        known = "no op or group of ops reproduces it in isolation: an effect of the whole graph is likely"
     else:
         known = "the ops could not be run one by one"
     return Conclusion(
@@ -169,14 +167,14 @@ def out_of_budget(inv: Investigation, evidence: Evidence, answered: Collection[R
         name, _, _ = evidence.worst_feed.worst_output()
         known = f"{inv.question.target} fails: output '{name}' {evidence.worst_feed.in_words(name, noise_of(inv))}"
     elif evidence.results:
-        known = f"{inv.question.target} agrees on {len(evidence.results)} feeds, as far as was seen"
+        known = f"{inv.question.target} agrees on {len(evidence.results)} feeds so far"
     else:
-        known = f"nothing is known of {inv.question.target} yet"
+        known = f"nothing is known about {inv.question.target} yet"
     return Conclusion(
         VerdictKind.INCONCLUSIVE,
         UNDECIDED,
         f"the budget of {inv.question.budget_seconds:g} s is spent: {known}; run the same command with a larger "
-        "--budget to go on from here",
+        "--budget to resume",
         next=[
             triage_command(
                 inv.question, "diagnose", "--target", str(inv.question.target), "--case", str(inv.lab.case.folder)

@@ -67,10 +67,10 @@ GROUP = "tensortriage.rungs"
 """Entry-point group of rungs of other packages; the name of one is the user's way to tell who registers it."""
 
 CONCLUDED = "what is at fault?"
-"""What rungs of other packages come after that say more of a fault; they read `Evidence.concluded`."""
+"""The place of other packages' rungs that add facts about a fault; they read `Evidence.concluded`."""
 
 BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, saturating_reference, file_layout, stored_weights)
-"""What is asked first."""
+"""The first questions."""
 
 OF_ANOTHER_MODEL: tuple[Rung, ...] = (
     says_more_of_two_models,
@@ -81,13 +81,13 @@ OF_ANOTHER_MODEL: tuple[Rung, ...] = (
     typed_file,
     model_changed,
 )
-"""What is asked where the target runs another model; then that model is looked into."""
+"""Questions where the target runs another model; that model is investigated then."""
 
 OF_THE_NUMBERS: tuple[Rung, ...] = (changed_between, check_quantizers)
-"""What is asked before the target's outputs are."""
+"""Questions before those about the target's outputs."""
 
 OF_THE_FIRST_RUN: tuple[Rung, ...] = (compare_outputs, scan_ranges, sweep)
-"""What is asked whatever comes of it: of values that were evaluated for the floors what formats cannot hold, too."""
+"""Questions that are always asked, also which values evaluated for the floors are beyond formats."""
 
 OF_THE_OUTPUTS: tuple[Rung, ...] = (
     runs_as_asked,
@@ -97,10 +97,10 @@ OF_THE_OUTPUTS: tuple[Rung, ...] = (
     run_to_run,
     build_to_build,
 )
-"""What is asked of outputs that are there."""
+"""Questions about available outputs."""
 
 ONCE_IT_PASSES: tuple[Rung, ...] = (says_nothing, broken_shape, sound_quantization, within_noise, unexplained_format)
-"""What may be said of a target that does not fail."""
+"""Questions about a target that does not fail."""
 
 ONCE_IT_FAILS: tuple[Rung, ...] = (
     outputs_in_place,
@@ -130,13 +130,13 @@ ONCE_IT_FAILS: tuple[Rung, ...] = (
     fusion_fault,
     transformation,
 )
-"""What is asked, in this order, once the target is known to fail."""
+"""Questions, in this order, once the target is known to fail."""
 
 BESIDE_ROUNDING: tuple[Rung, ...] = (local_fault, in_place_run, freedoms_taken)
-"""What is asked where rounding explains the outputs and not what is seen inside."""
+"""Questions where rounding explains the outputs but not the inner values."""
 
 IN_THE_END: tuple[Rung, ...] = (random_data,)
-"""What is asked where nothing is wrong."""
+"""Questions where nothing is wrong."""
 
 OWN: tuple[Rung, ...] = (
     *BEFORE,
@@ -166,7 +166,7 @@ def of_a_fault() -> tuple[Rung, ...]:
 
 
 def complete(rungs: Iterable[Rung]) -> Iterator[Rung]:
-    """Yield questions, after each those that other packages want to be asked next.
+    """Yield questions, each followed by those that other packages add after it.
 
     Raises:
         EngineMissing: When a registered rung cannot be imported, is none, or has no place (``rung-broken``).
@@ -185,7 +185,7 @@ def _by_place() -> Mapping[str, Sequence[Rung]]:
     titles.update(rung.title for _, rung in loaded)
     for point, rung in loaded:
         if rung.after not in titles:
-            raise _broken(point, f"it comes after '{rung.after}', which is no question of the ladder")
+            raise _broken(point, f"it comes after '{rung.after}', which is not a question of the ladder")
         found.setdefault(rung.after, []).append(rung)
     return found
 
@@ -196,13 +196,13 @@ def _loaded(point: EntryPoint) -> Rung:
     except Exception as error:  # importing a module of somebody else may raise anything
         raise _broken(point, f"{type(error).__name__}: {error}") from error
     if not isinstance(found, Rung):
-        raise _broken(point, f"{point.value} is no rung")
+        raise _broken(point, f"{point.value} is not a rung")
     return found
 
 
 def _broken(point: EntryPoint, why: str) -> EngineMissing:
     return EngineMissing(
-        f"the rung '{point.name}' of the package {point.distribution} cannot be asked: {why}",
+        f"the rung '{point.name}' of the package {point.distribution} cannot be loaded: {why}",
         slug="rung-broken",
         cure=f"install another release of {point.distribution}, or remove it",
     )

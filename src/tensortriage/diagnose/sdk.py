@@ -1,4 +1,4 @@
-"""What a rung of another package is written with: names that stay.
+"""The names for rungs of other packages: names that stay.
 
 A rung is a function decorated with `rung`, registered under `tensortriage.diagnose.ladder.GROUP`. It asks engines
 through ``Investigation.lab``, which remembers, and judges what they answer by the envelope (`disputes`, `distances`).

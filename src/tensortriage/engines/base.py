@@ -175,7 +175,7 @@ class Engine(Protocol):
         """Return whether the engine can be used here; cheap, never raises."""
 
     def compile(self, model: Path, options: Mapping[str, str]) -> Session:
-        """Build an ONNX file (external data beside it).
+        """Build an ONNX file (external data next to it).
 
         Raises:
             UsageError: For an unknown option or option value.

@@ -34,7 +34,7 @@ class RunsNetworks(DeclaredCapability):
 
     @abstractmethod
     def as_written(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Return options without those that say how the network is computed: as its author runs it."""
+        """Return options without those that affect the computation: as its author runs it."""
 
     @abstractmethod
     def export(self, options: Mapping[str, str], folder: Path, *, exporter: str) -> tuple[Path, Path]:
@@ -268,7 +268,7 @@ class TranslatesFiles(ArrangesFiles, RunsFiles):
 
     @abstractmethod
     def translated(self, options: Mapping[str, str], model: "Model", path: Path) -> str:
-        """Write a given file as an ONNX model with the inputs and outputs of the one it was made of.
+        """Write a given file as an ONNX model with the inputs and outputs of its source model.
 
         Returns:
             What is known of how it was made, as a clause; empty for nothing.

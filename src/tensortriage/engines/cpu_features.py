@@ -50,7 +50,7 @@ def flags_for(engine: str) -> frozenset[str]:
 
 
 def processor() -> str:
-    """Return what of this processor decides how engines compute, in words for a report; empty where not known."""
+    """Return the processor features that affect engines, in words for a report; empty if unknown."""
     if not _flags():
         return ""
     lacks = ["VNNI"] * sums_in_int16() + ["bf16"] * (not computes_bf16())

@@ -76,7 +76,7 @@ class EmulateEngine(ReportsPrecision, RunsOnHardware, VariesBuilds):
         if precision in BLOCK_FORMATS:
             if given.words("kept"):
                 raise UsageError(
-                    f"kept= is not known for {precision.value}: it rounds operands of products, not results",
+                    f"kept= does not apply to {precision.value}: it rounds operands of products, not results",
                     slug="engine-option-value",
                     cure="leave out kept=",
                 )

@@ -64,12 +64,12 @@ def _checked(array: np.ndarray, spec: ValueSpec) -> np.ndarray:
     found = DType.from_numpy(array.dtype)
     if spec.dtype is not None and found is not spec.dtype:
         raise _mismatch(
-            f"input '{spec.name}' wants {spec.dtype.label}, the feed has {found.label}", "convert the array first"
+            f"input '{spec.name}' expects {spec.dtype.label}, the feed has {found.label}", "convert the array first"
         )
     if spec.shape is not None and not fits(array.shape, spec.shape):
         wanted = ", ".join("?" if d is None else str(d) for d in spec.shape)
         raise _mismatch(
-            f"input '{spec.name}' wants shape ({wanted}), the feed has {array.shape}", "feed an array of that shape"
+            f"input '{spec.name}' expects shape ({wanted}), the feed has {array.shape}", "feed an array of that shape"
         )
     return np.asarray(array, dtype=None if found is DType.STRING else found.numpy, order="C")
 

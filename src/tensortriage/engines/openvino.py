@@ -56,7 +56,7 @@ class OpenVinoEngine(
         "threads": "threads for inference (default: all cores)",
         "hint.KEY": "OpenVINO hint: hint.performance, hint.execution or hint.requests",
         "config.KEY": "any OpenVINO property, e.g. config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0",
-        FILE: ".xml that ovc, NNCF or an exporter wrote, its .bin beside it, to run instead; whole models only",
+        FILE: ".xml that ovc, NNCF or an exporter wrote, its .bin next to it, to run instead; whole models only",
         "worker": WORKER_OPTION,
     }
 
@@ -131,7 +131,7 @@ class OpenVinoEngine(
 
         Raises:
             UsageError: For an unknown option or option value, or a property the device does not have.
-            EngineMissing: When OpenVINO, the device or the precision is not to be had here.
+            EngineMissing: When OpenVINO, the device or the precision is not available here.
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         return self.isolated.compile(

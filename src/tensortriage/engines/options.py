@@ -29,7 +29,7 @@ class Options:
         return self._given.get(key, default)
 
     def choice(self, key: str, choices: Mapping[str, T], default: T) -> T:
-        """Return what the word given for `key` stands for; words are case-insensitive.
+        """Return the value of the word given for `key`; words are case-insensitive.
 
         Raises:
             UsageError: For another word (slug ``engine-option-value``).

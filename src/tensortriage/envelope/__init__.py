@@ -1,4 +1,4 @@
-"""What healthy engines may make of a model on a feed, measured from the model and the feed alone.
+"""The results that healthy engines may give on a feed, measured from the model and the feed alone.
 
 An error is a fault only if no healthy engine could have made it. So the model is evaluated several times by evaluations
 that are healthy by construction and differ in what engines are free to choose; how far they lie apart is the noise

@@ -1,4 +1,4 @@
-"""What explanations cost: the few ways in which the cost of a row of the registry is found.
+"""The cost of explanations: the few ways in which the cost of a row of the registry is found.
 
 Each takes what is judged (`Setting`), the floors that were measured with it, the rows that a target takes together, and
 the names of values; it returns relative errors by value. None looks at what the target made of the model.
@@ -61,7 +61,7 @@ def of_freedoms(
         UsageError: Likewise.
     """
     healthy = Healthy.of(setting.model, setting.precision, tuple(together))
-    what = what or "the model with the freedoms taken"
+    what = what or "the model with the chosen freedoms"
     asked = whole(values, setting.parts)
     found = distances(setting, asked, healthy.with_freedoms, what=what)
     costs = {value: healthy.cost_of_freedoms(each) for value, each in by_value(found).items()}
@@ -69,7 +69,7 @@ def of_freedoms(
 
 
 def of_rewrite(setting: Setting, _: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
-    """Return how far the outputs of the model that a row makes of this one are off, on the reference.
+    """Return the error of a row's rewritten model on the reference, by output.
 
     Raises:
         EngineError: When the reference cannot run it.
@@ -101,7 +101,7 @@ _DRAWN = UNROUNDED.with_options({**UNROUNDED.options, "draw": "1"})
 
 
 def of_int16(setting: Setting, floors: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
-    """Return what such kernels lose at outputs, no more than what rounding to 8 bits costs them.
+    """Return the loss of such kernels at outputs, at most the cost of rounding to 8 bits.
 
     Raises:
         EngineError: When the model cannot be evaluated.
@@ -115,7 +115,7 @@ def of_int16(setting: Setting, floors: Floors, together: Together, values: Seque
 
 
 def rounding_costs(setting: Setting) -> Mapping[str, float]:
-    """Return what rounding activations and weights costs outputs, without saying anything of the engine.
+    """Return the cost of rounding activations and weights at outputs, whatever the engine.
 
     Raises:
         EngineError: When the model cannot be evaluated.
@@ -131,7 +131,7 @@ def rounding_costs(setting: Setting) -> Mapping[str, float]:
 
 
 def of_draws(setting: Setting, _: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
-    """Return the largest errors of some draws of rounding to the format; see `drawn`."""
+    """Return the largest errors of given draws of rounding to the format; see `drawn`."""
     return {name: largest(errors) for name, errors in drawn(setting, values, together[0].draws).items()}
 
 
@@ -146,7 +146,7 @@ def drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list[
         UsageError: Likewise.
     """
     asked = setting.target, setting.model, setting.feed, list(names), draws, list(setting.kept)
-    kept = setting.lab.derived(dict[str, list[float]], "what rounding may cost by chance", *asked)
+    kept = setting.lab.derived(dict[str, list[float]], "the cost of rounding by chance", *asked)
     return kept.of(lambda: _drawn(setting, names, draws))
 
 
@@ -196,7 +196,7 @@ def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Seq
 
 
 def largest(errors: Sequence[float]) -> float:
-    """Return the largest of some errors, 0 of none; inf, which allows nothing, where one is NaN or Inf."""
+    """Return the largest of given errors, 0 of none; inf, which allows nothing, where one is NaN or Inf."""
     return max(errors, default=0.0) if all(map(math.isfinite, errors)) else math.inf
 
 

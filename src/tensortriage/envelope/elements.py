@@ -1,4 +1,4 @@
-"""How large an error a healthy engine may have at one element, where a single element decides what follows.
+"""The error limit of a healthy engine at one element, where a single element decides the result.
 
 The same rows as for whole tensors, by another norm.
 

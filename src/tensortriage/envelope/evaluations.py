@@ -1,4 +1,4 @@
-"""The healthy evaluations of a model under a set of explanations, and what their figures say of a value.
+"""The healthy evaluations of a model under a set of explanations, and the limits that follow for a value.
 
 The limit of fp32 is measured by evaluations whose every operator is ten times as wrong as a healthy kernel's result.
 What ten times the usual noise does at a tensor is what an engine may do there. Where noise grows smoothly that is ten
@@ -103,7 +103,7 @@ class Healthy:
         return max((floor_of_amplified(figures[name]) for name in self.order if name in figures), default=0.0)
 
     def floor(self, figures: Figures) -> float:
-        """Return the floor of a value in the target's format, which is what rounding to it is predicted to cost."""
+        """Return the floor of a value in the target's format: the predicted cost of rounding to it."""
         rounded = [figures[name] for name in self.format if name in figures]
         least = least_floor(self.results)
         each = (max(error_of(figure), 0.0 if figure.exact else least) for figure in rounded)

@@ -1,4 +1,4 @@
-"""What an explanation is: one way in which a healthy engine may differ from its reference, as data.
+"""The definition of an explanation: one way in which a healthy engine may differ from its reference, as data.
 
 An explanation excuses an error by what it costs and no more. Its row in `tensortriage.envelope.registry` says which
 function finds the cost, which limit a cost gives, what else must hold, which hardware does it in which formats, and how
@@ -35,9 +35,9 @@ Allows = Callable[[float, ErrorFigures], float]
 class Usual(enum.Enum):
     """How common a freedom is among the engines that may take it."""
 
-    EXPECTED = "all that compute in the format are taken to do it"
-    SELDOM = "in some ops, and in which is not known: it is added where what is expected does not suffice"
-    WHERE_IT_FAILS = "asked about only at ops that are wrong otherwise: it is dear to evaluate, or would allow much"
+    EXPECTED = "all engines that compute in the format are assumed to do it"
+    SELDOM = "in unknown ops: added where the expected freedoms do not suffice"
+    WHERE_IT_FAILS = "tried only at ops that are otherwise wrong: it is expensive to evaluate, or would allow much"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,11 +111,11 @@ class Explanation:
         return hardware is Hardware.ANY or (hardware in self.hardware and mine)
 
     def concerns(self, op_types: Collection[str]) -> bool:
-        """Return whether one of some operators may do it."""
+        """Return whether one of the given operators may have it."""
         return not self.operators or not self.operators.isdisjoint(op_types)
 
     def is_expected_of_some(self, precision: Precision) -> bool:
-        """Return whether all engines of some class of hardware are taken to do it in a format."""
+        """Return whether all engines of a class of hardware are assumed to do it in a format."""
         return any(each.has_habits for each in self.hardware) and self.formats.get(precision) is Usual.EXPECTED
 
     def evaluation(self, base: Mapping[str, str] = {}) -> EngineSpec:
@@ -129,7 +129,7 @@ Together = tuple[Explanation, ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Held:
-    """Errors held against what explanations predict.
+    """Errors compared with what explanations predict.
 
     Attributes:
         explanations: The explanations.
@@ -215,7 +215,7 @@ class Alone(Protocol):
 
     @property
     def chosen(self) -> Mapping[str, Explanation]:
-        """Freedoms that account for what values are off by, where one does."""
+        """Freedoms that account for the errors of values, where one does."""
 
     @property
     def harmless(self) -> Collection[str]:
@@ -224,12 +224,12 @@ class Alone(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fused:
-    """Functions that a target computes as one with what makes their operands, run on golden operands.
+    """Functions that a target fuses with the nodes of their operands, run on golden operands.
 
     Attributes:
         chosen: Freedoms that account for what such pieces are off by, by value, where no op of them is wrong alone.
-        wrong: Whether one is farther off than any accounts for.
-        certain: Whether one is farther off than a healthy kernel that also rounds inside.
+        wrong: Whether one is further off than any accounts for.
+        certain: Whether one is further off than a healthy kernel that also rounds inside.
     """
 
     chosen: Mapping[str, Explanation]
@@ -244,13 +244,13 @@ class SeenTarget(Protocol):
         """Return the figures of values in its own run; empty where it shows none, or showing them is another run."""
 
     def alone(self, *, asked: bool = True) -> Alone | None:
-        """Return its ops run one by one; None where it does not run them so, or they are not ``asked`` for anew."""
+        """Return its ops run one by one; None where it cannot run them, or if unknown and not ``asked``."""
 
     def are_harmless(self, values: Sequence[str]) -> bool:
         """Return whether what some ops are off by alone does not make the error, injected into the reference's run."""
 
     def fused(self, *, windows: bool = False) -> Fused:
-        """Return what is seen of functions computed as one with what makes their operands.
+        """Return the measurements of functions fused with the nodes of their operands.
 
         Args:
             windows: Whether other regions, and windows of a few ops, are asked for as well where these show nothing.

@@ -166,7 +166,7 @@ def emulate(
 
 
 def in_format(setting: Setting, floors: Floors, emulated: Mapping[str, Metrics]) -> Floors:
-    """Return floors with what an emulated format costs."""
+    """Return floors with the cost of an emulated format."""
     least = least_floor(setting.precision)
     target = dict(floors.fp32)
     for name, figure in emulated.items():

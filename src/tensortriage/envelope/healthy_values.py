@@ -1,4 +1,4 @@
-"""What the healthy evaluations of a model made of a feed, whole, so that each part of a tensor is judged by itself.
+"""The whole results of the healthy evaluations on a feed, so that each part of a tensor is judged separately.
 
 Rows of a batch, or new rows of a cache, have magnitudes of their own.
 """
@@ -102,7 +102,7 @@ def typed_limits(setting: Setting, typed: Model, golden: Arrays) -> dict[str, Li
 
 
 def healthy_of(model: Model, target: EngineSpec) -> Healthy:
-    """Return the healthy evaluations of a model in the format of a target, with what is expected of its hardware."""
+    """Return the healthy evaluations of a model in the target's format, with the freedoms expected of its hardware."""
     op_types = {node.op_type for node in model.graph.nodes}
     freedoms = freedoms_of_target(target, Usual.EXPECTED, op_types=op_types)
     return Healthy.of(model, resolve(target).precision, freedoms, orders=orders_of(model))

@@ -124,7 +124,7 @@ class Judge:
         return found
 
     def take(self, stage: Stage, names: Sequence[str]) -> Taken:
-        """Take the sets of a stage in turn, while one of some outputs is left."""
+        """Try the sets of a stage in turn, while any output is unexplained."""
         taken = Taken([], {})
         for together in stage.sets(self) if names else ():
             left = [name for name in names if name not in taken.limits]
@@ -139,14 +139,14 @@ class Judge:
         return taken
 
     def expected(self) -> Iterator[Together]:
-        """Yield what all engines of the target's class choose: the first, all, and what they seldom choose besides."""
+        """Yield the choices expected of the target's class: the first, all, and with the rare ones."""
         freedoms, known = self.freedoms(Usual.EXPECTED), self.setting.trusts_float64 and not self.setting.kept
         if freedoms and known and (self.shown is None or self.inside()):
             seldom = self.freedoms(Usual.SELDOM)
             yield from dict.fromkeys((freedoms[:1], freedoms, (*freedoms, *seldom)))
 
     def by_ops(self) -> Iterator[Together]:
-        """Yield what ops choose that are run alone, together."""
+        """Yield the combined choices of ops that ran in isolation."""
         alone = self.alone(asked=False) or (self.alone() if self.may_choose else None)
         fused = self.shown.fused(windows=True) if alone is not None and self.shown is not None else None
         if alone is not None and fused is not None and not fused.wrong and (alone.chosen or fused.chosen):
@@ -164,7 +164,7 @@ class Judge:
 
     @functools.cached_property
     def may_choose(self) -> bool:
-        """Whether the target can be asked for more than its outputs, and all that it may choose would explain one."""
+        """Whether the target can show inner values, and all its freedoms together would explain an output."""
         freedoms = self.freedoms(None)
         if self.shown is None or not freedoms or not self.setting.trusts_float64:
             return False
@@ -208,14 +208,14 @@ class Judge:
 
     @property
     def moved_by_marking(self) -> bool:
-        """Whether marking values moved the outputs: what is seen inside is another program then."""
+        """Whether marking values moved the outputs: the values inside are then of another program."""
         shown = self.shown.inside() if self.shown is not None else {}
         return any(
             name in shown and shown[name].rms_error != figure.rms_error for name, figure in self._figures.items()
         )
 
     def contradicted(self, names: Sequence[str]) -> bool:
-        """Return whether the format explains some outputs, and not what is seen of the target beside them."""
+        """Return whether the format explains outputs, but not the target's other values."""
         if self.shown is None:
             return False
         if self.in_format().unmet:
@@ -225,7 +225,7 @@ class Judge:
     # -- one set -------------------------------------------------------------------------------------------------------
 
     def held(self, together: Together, names: Sequence[str] | None = None, *, needs: Needs | None = None) -> Held:
-        """Hold outputs against what a set of explanations costs them, and look at what else has to hold.
+        """Compare outputs with the cost of a set of explanations, and check its other conditions.
 
         Args:
             together: The set.
@@ -271,7 +271,7 @@ class Judge:
         if not shows or not is_habit(taken, shows):
             return f"taken at {taken} of {shows} values"
         if needs.alone is not None and self.shown is None:
-            return "there is no target to run the ops alone"
+            return "there is no target to run the ops in isolation"
         freedoms, most = held.explanations[0].cost is of_freedoms, max(each.error for each in held.explained.values())
         if freedoms and excuses_much(most):  # what excuses the whole must excuse each op
             needs = Needs(alone=1.0, unproven=needs.alone is None)
@@ -282,7 +282,7 @@ class Judge:
             spared = alone.harmless if needs.makes_it else ()
             guilty = [value for value in beyond(alone, needs.alone) if value not in spared]
             if guilty and not (needs.makes_it and self.shown is not None and self.shown.are_harmless(guilty)):
-                return f"'{guilty[0]}' is wrong by itself"
+                return f"'{guilty[0]}' is wrong in isolation"
         return ""
 
     def inside(self) -> Mapping[str, Metrics]:
@@ -291,7 +291,7 @@ class Judge:
         return {v: figure for v, figure in shown.items() if v in self.floors.fp32 and not figure.exact}
 
     def first_inside(self, predicted: Mapping[str, float]) -> str:
-        """Return which value inside is the first that is farther off than healthy, in words; empty where none is."""
+        """Return which value inside is the first that is further off than healthy, in words; empty where none is."""
         seen = self.inside()
         for value in self.setting.values:
             if value in seen:
@@ -347,23 +347,23 @@ def beyond(alone: Alone, times: float) -> list[str]:
 
 
 def only(*sets: Together) -> Stage:
-    """Return the stage that takes some sets, of which nothing else has to hold."""
+    """Return the stage of given sets without further conditions."""
     return Stage(lambda _: sets, Needs())
 
 
 def rows(*costs: Cost) -> Stage:
-    """Return the stage that takes the rows of some costs one by one."""
+    """Return the stage that tries the rows of given costs one by one."""
     return Stage(lambda judge: ((each,) for cost in costs for each in judge.of_the_model(cost)))
 
 
 EXPECTED = Stage(Judge.expected)
-"""What all engines of the target's class choose."""
+"""Freedoms expected of all engines of the target's class."""
 
 INTEGERS, AMPLIFIED = rows(of_rewrite, of_int16), rows(of_moved_inputs)
 """The model in another arithmetic; and what moves its outputs by as much as rounding its inputs."""
 
 BY_OPS = Stage(Judge.by_ops, Needs(alone=1.0, makes_it=True))
-"""What ops were seen to choose alone: values inside say no more of it."""
+"""Freedoms of ops seen in isolation: inner values add nothing."""
 
 EVERYWHERE = Stage(Judge.everywhere, Needs(inside=True, taken=True))
 """One freedom in the whole model."""

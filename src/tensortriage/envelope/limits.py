@@ -187,7 +187,7 @@ def judged_by(limit: Limit, figure: Metrics, *, format_name: str = "") -> Judgem
 
 
 def of_file(noise: float, floor: float, count: int) -> float:
-    """Return the largest error of an unrounded file that stands for a network, against that.
+    """Return the largest error against a network of an unrounded file that represents it.
 
     Args:
         noise: How far another rounding of the file's constants moves it.
@@ -209,7 +209,7 @@ def of_engine_on_file(cost: float, noise: float, limit: float) -> Limit:
 
 
 def beside(cost: float, limit: Limit) -> Limit:
-    """Return the limit of what departs from a file as one of what departs from the model that the file rounds."""
+    """Return the limit against a file as a limit against the model that the file rounds."""
     return Limit(cost + limit.error, Basis.FORMAT, ("stored-integers", *limit.by))
 
 
@@ -219,7 +219,7 @@ def of_rounded_rows(error: float, floor: float, count: int) -> float:
 
 
 def of_goal(floor: float, precision: Precision) -> float:
-    """Return the error that is asked of a mixed model: ten fp32 floors, or ten roundings to the format."""
+    """Return the error that a mixed model must reach: ten fp32 floors, or ten roundings to the format."""
     return max(of_floor(floor), of_floor(least_floor(precision)))
 
 

@@ -1,4 +1,4 @@
-"""What ops may be off by that are fed with golden operands: alone, or in pieces, all in one exploded model.
+"""The error limits of ops that are fed with golden operands: alone, or in pieces, all in one exploded model.
 
 An op may err twice as much as its format costs it. Only what is beyond that is asked about freedoms, on the operands
 that the engine had: what would the operator give on an engine that takes this freedom? An error no larger than that is
@@ -63,7 +63,7 @@ class OpLimits:
 def op_limits(
     setting: Setting, floors: Floors, errors: Mapping[str, float], *, op_types: OpTypes, what: str
 ) -> OpLimits:
-    """Return the limits of ops, with what their engine chose freely.
+    """Return the limits of ops, with the freedoms that their engine chose.
 
     Args:
         setting: The exploded model, what it was fed with, and the target.
@@ -80,7 +80,7 @@ def op_limits(
     values = [*suspects, *peers_of(suspects, list(errors), op_types)]
     evaluations = {freedom.name: freedom.evaluation(format_options(setting.precision)) for freedom in freedoms}
     with contextlib.suppress(EngineError, UsageError):
-        words = f"what engines are free to choose at {what}"
+        words = f"the freedoms of engines at {what}"
         found = distances(setting, values, evaluations, what=words)
         costs = {freedom: found[freedom.name] for freedom in freedoms}
         return with_freedoms(
@@ -98,7 +98,7 @@ def with_freedoms(
     suspects: Collection[str],
     hardware: Hardware,
 ) -> OpLimits:
-    """Return limits within which what a freedom accounts for makes no suspect; the first that does is remembered.
+    """Return limits under which an op explained by a freedom is no suspect; the first such freedom is remembered.
 
     Args:
         plain: Limits without any freedom.

@@ -32,7 +32,7 @@ from tensortriage.values.text import error_size
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Dispute:
-    """A value of the reference that is not what the model computes.
+    """A wrong value of the reference.
 
     Attributes:
         value: Its name.
@@ -59,7 +59,7 @@ def outside_envelope(floors: Floors, names: Sequence[str]) -> dict[str, Dispute]
 
 
 def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], reference: TensorStore) -> tuple[Dispute, ...]:
-    """Return which stored values are not what a model computes, in topological order.
+    """Return the stored values that differ from the model's own, in topological order.
 
     Values in float64 may also be those of an evaluation in float64 throughout, which is right in its own way.
 
@@ -99,7 +99,7 @@ def cut_off(lab: Lab, engine: EngineSpec, model: Model, feed: Feed) -> float:
     """Return how far an engine is off on a model for int8 weights alone; 0 where it is not, or float64 is no way out.
 
     It is asked for the same with weights in uint8, which stand for the same numbers; OpenVINO, which computes otherwise
-    with these, is held against what is foreseen.
+    with these, is compared with what is foreseen.
     """
     other = unsigned_weights(model) if sums_in_int16(engine.name) else None
     if other is None:

@@ -1,4 +1,4 @@
-"""What a healthy engine may do that its reference does not: one table, in the order in which it is walked.
+"""The freedoms of a healthy engine against its reference: one table, in the order in which it is walked.
 
 A row excuses an error by what it costs and no more. What comes first allows least, or is asked of the model alone;
 what comes last needs the target's ops as well. Freedoms stand in one block: those that all engines of a class take are
@@ -68,7 +68,7 @@ REGISTRY: tuple[Explanation, ...] = (
     *(
         _order(
             name=f"order-of-sums-{number}",
-            words="sums in another order yet, where roundings to integers may flip",
+            words="sums in yet another order, where roundings to integers may flip",
             source="what a flipped rounding costs depends on which one it is: over seven feeds of a quantized mixer "
             "one evaluation was up to 2.9 times quieter than OpenVINO, the loudest of three 1.2 times",
             options={"accumulator": "fp32", "functions": "cpu", "amplify": amplify, "block": block, "seed": seed},
@@ -82,13 +82,13 @@ REGISTRY: tuple[Explanation, ...] = (
     _order(
         name="unrounded",
         words="nothing rounded between operators",
-        source="what engines make of narrow types that compute in float32 and fuse",
+        source="results of engines that compute narrow types in float32 and fuse ops",
         options={"rounding": "none"},
         applies=has_narrow_types,
     ),
     _order(
         name="folded",
-        words="weights that took their BatchNormalization in before the first run, kept in the model's narrow type",
+        words="weights folded with their BatchNormalization before the first run, stored in the model's narrow type",
         source="over thirty small networks ONNX Runtime was 1.1 to 2.8 times as far off as unrounded",
         options=FOLDED.options,
         applies=lambda model: has_foldable_norms(model) and has_narrow_types(model),
@@ -153,7 +153,7 @@ REGISTRY: tuple[Explanation, ...] = (
         options={"winograd": "4"},
         formats={Precision.FP32: Usual.EXPECTED},
         operators=frozenset({"Conv", "FusedConv"}),
-        source="F(4x4, 3x3), the larger tiles of Lavin and Gray, CVPR 2016, in fp32; nobody was seen to do it in "
+        source="F(4x4, 3x3), the larger tiles of Lavin and Gray, CVPR 2016, in fp32; no engine was seen to do it in "
         "narrower formats, or on operands of tensor cores",
     ),
     _freedom(
@@ -236,7 +236,8 @@ REGISTRY: tuple[Explanation, ...] = (
     ),
     Explanation(
         name="int16-sums",
-        words="sums of 8-bit products cut off in int16 for want of VNNI, by no more than rounding to 8 bits costs",
+        words="sums of 8-bit products saturated in int16 on processors without VNNI, by at most the cost of rounding "
+        "to 8 bits",
         avoided="weights in uint8 or in 7 bits, or a processor with VNNI",
         source="ONNX Runtime 1.31.1 and OpenVINO 2026.4.1 without VNNI: a network of five Gemms is 1e-7 from this on "
         "both, of a loss of 4e-2 (tests/engines/test_without_vnni.py; bench/RESULTS.md, Processors without VNNI)",
@@ -276,8 +277,8 @@ REGISTRY: tuple[Explanation, ...] = (
     Explanation(
         name="amplification",
         words="the model amplifies rounding",
-        source="an engine cannot be closer to the reference than that is to itself on inputs that float32 barely"
-        " tells apart",
+        source="an engine cannot be closer to the reference than the reference is to itself on inputs that float32 "
+        "barely separates",
         cost=of_moved_inputs,
         allows=lambda cost, _: of_floor(cost),
         needs=Needs(alone=OPS_IN_FP32, unproven=True),
@@ -286,9 +287,8 @@ REGISTRY: tuple[Explanation, ...] = (
     ),
     Explanation(
         name="chance",
-        words="rounding, as chance has it",
-        source="of twelve draws of one distribution and a thirteenth, that is the largest once in 13, and seldom"
-        " by 3 dB",
+        words="rounding by chance",
+        source="of thirteen draws of one distribution, any given draw is the largest once in 13, and rarely by 3 dB",
         cost=of_draws,
         allows=lambda cost, _: of_equal(cost),
         needs=Needs(alone=1.0),

@@ -1,4 +1,4 @@
-"""What asks engines and judges is written with, beside `tensortriage.sdk` and `tensortriage.api`: names that stay.
+"""Stable names for packages that run engines and judge them, besides `tensortriage.sdk` and `tensortriage.api`.
 
 The lab and what it runs, healthy evaluations, limits, and how an error is measured. All of it is loaded at once; import
 it where a command works, not where it is declared.

@@ -1,4 +1,4 @@
-"""What is judged, a model on a feed as a target computes it, and the floors that are measured of that."""
+"""The subject of judgement (a model on a feed, as a target computes it) and its measured floors."""
 
 import dataclasses
 import math
@@ -26,7 +26,7 @@ class Setting(EvaluatedModel):
 
     Attributes:
         target: The engine whose number format and class of hardware count.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         golden: Returns the reference's value of every tensor of the model.
         golden_outputs: Returns those of its outputs alone.
         specs: Returns dtype and shape of every value on the feed.
@@ -84,7 +84,7 @@ class Setting(EvaluatedModel):
 
     @cached_property
     def parts(self) -> tuple[OutputPart, ...]:
-        """The parts that outputs are put together of, each judged as if it were one."""
+        """The parts that outputs are composed of, each judged as if it were one."""
         return output_parts(self.model, self.feed.tensors)
 
     @cached_property

@@ -1,10 +1,10 @@
-"""Does a file stand for a network, though it stores or computes numbers rounded? And what does the rounding cost?
+"""Does a file represent a network, although it stores or computes rounded numbers? And what does the rounding cost?
 
 A quantized or narrow file is evaluated as it was before it was rounded: its quantizers pass numbers on unrounded, its
 constants are what they are. That is the network it stands for, however its nodes were fused, folded or renamed, up to
 the rounding of its constants. How much that may be is seen by moving each constant by up to half of its step at random:
 a right file lies about as far from its network as two such draws lie from it, and a wrong weight, scale, zero point,
-axis or attribute farther. Nothing is matched for that, neither nodes nor names.
+axis or attribute further. Nothing is matched for that, neither nodes nor names.
 
 What a Clip or Relu did that lives in the range of a quantizer is kept by cutting off as quantizers do; where a range is
 too narrow on purpose, cutting off is itself part of what rounding costs. So a file stands for a network that it comes
@@ -46,7 +46,7 @@ _ENOUGH_ELEMENTS = 1000
 for chance."""
 
 MOST_FEEDS = 4
-"""Feeds on which a file is held against a network at most, all together."""
+"""Feeds on which a file is compared with a network at most, all together."""
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -57,11 +57,11 @@ SIGNED = EngineSpec("float64", {"quantizers": "signed"})
 UNBOUNDED = EngineSpec("float64", {"quantizers": "unbounded"})
 """Quantizers pass everything on."""
 FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
-"""What a file may be unrounded, the first where several are as near."""
+"""Unrounded forms of a file; the first one where several are as near."""
 
 
 def enough(network: Sequence[Arrays]) -> bool:
-    """Return whether outputs on some feeds are enough to hold a file against: more tell little more, and cost as much.
+    """Return whether outputs on given feeds suffice to compare a file with: more tell little more, and cost as much.
 
     Args:
         network: The outputs of the network on each feed, by name.
@@ -79,7 +79,7 @@ def is_rounded(file: Model) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Standing:
-    """One output of a file beside the network that it may stand for; errors are relative to the network's RMS.
+    """One output of a file compared with its presumed network; errors are relative to the network's RMS.
 
     Attributes:
         error: How far the unrounded file is from the network.
@@ -99,12 +99,12 @@ class Standing:
 
     @property
     def is_same(self) -> bool:
-        """Whether the file stands for the network, as far as this output tells."""
+        """Whether the file represents the network, as far as this output shows."""
         return within_limit(self.error, self.limit)
 
     @property
     def is_of_network(self) -> bool:
-        """Whether what was given as the network's is rather that than the file's own, which is nearer to the file."""
+        """Whether the values given as the network's are not the file's own, which would be nearer to the file."""
         return self.error < self.own_error
 
     @property
@@ -115,7 +115,7 @@ class Standing:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UnroundedMatch:
-    """A file beside the network that it may stand for.
+    """A file compared with its presumed network.
 
     Attributes:
         outputs: By output of the network that holds floating-point numbers.
@@ -129,11 +129,11 @@ class UnroundedMatch:
 
     @property
     def is_same(self) -> bool:
-        """Whether the file stands for the network."""
+        """Whether the file represents the network."""
         return bool(self.outputs) and not self.lacking and all(each.is_same for each in self.outputs.values())
 
     def with_costs_of(self, file: Self) -> Self:
-        """Return it with costs that hold what corrected biases cost as well: those of the file as it is.
+        """Return it with the cost of corrected biases added: those of the file as it is.
 
         Args:
             file: The match of the file with its own biases.
@@ -148,11 +148,6 @@ class UnroundedMatch:
     def worst(self) -> str:
         """The output that is farthest from the network, by its limit."""
         return max(self.outputs, key=lambda name: self.outputs[name].error / max(self.outputs[name].limit, 1e-300))
-
-    @property
-    def costliest(self) -> str:
-        """The output of which rounding costs most."""
-        return max(self.outputs, key=lambda name: self.outputs[name].cost)
 
     @classmethod
     def of(
@@ -252,7 +247,7 @@ def _is_bias(array: np.ndarray) -> bool:
 
 
 def _moved(fed: Feed, given: Feed, draw: int) -> Feed:
-    """Return a feed whose inputs, where rounding narrowed them, are other roundings of what was given.
+    """Return a feed whose narrowed inputs are rounded another way.
 
     An element moves by a spacing with a chance of 1/12, up or down: as much variance as rounding to nearest makes.
     """
@@ -296,7 +291,7 @@ def _errors(names: Sequence[str], right: Arrays, found: Arrays, signal: Arrays |
 
 
 class FileStanding:
-    """Holds a file against results of the network that it is said to stand for, feed after feed.
+    """Compares a file with results of its presumed network, feed after feed.
 
     What a quantized or narrow file may be off by is what its own rounding costs, provided that it stands for the
     network at all. Neither enters the limit what a target made of it.
@@ -316,7 +311,7 @@ class FileStanding:
     def limits(self, feed: Feed, network: Arrays, *, could_be_own: bool = False) -> dict[str, Limit]:
         """Return the largest error of each output; none where the file is another network's, or rounds nothing.
 
-        All feeds that were seen are held against the network together, so that chance says less and less.
+        All feeds that were seen are compared with the network together, so that chance says less and less.
 
         Args:
             feed: A feed.

@@ -80,7 +80,7 @@ def _check_names(feed: Feed, specs: Sequence[ValueSpec]) -> None:
     unknown = [name for name in feed.tensors if name not in set(wanted)]
     if unknown and not missing:
         if odd := [name for name in unknown if name.lower() not in LABEL_NAMES]:
-            _logger.warning("%s: left out, no inputs of the model: %s", feed.name, _listed(odd))
+            _logger.warning("%s: left out, not inputs of the model: %s", feed.name, _listed(odd))
         return
     if unknown:
         raise DataError(
@@ -123,7 +123,7 @@ def _shape_cure(shape: tuple[int, ...], spec: ValueSpec) -> str:
     for axes in ((0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)) if rank > 2 else ():
         if fits([shape[axis] for axis in axes], spec):
             there = "channels last (NHWC)" if axes[1] == rank - 1 else "channels first (NCHW)"
-            return f"the data have their {there}, the model takes them otherwise: save array.transpose{axes}"
+            return f"the data have their {there}, the model expects another order: save array.transpose{axes}"
     if len(shape) == len(spec.shape) + 1:
         return "an extra leading axis means many samples only if every input has one of the same length"
     return "give every known dimension as the model declares it; nothing is transposed or reshaped"

@@ -16,7 +16,7 @@ LABEL_NAMES = frozenset({
 
 
 class LazyTensors(Mapping[str, np.ndarray]):
-    """A mapping whose arrays are read on demand, each time anew."""
+    """A mapping whose arrays are read on demand, every time again."""
 
     def __init__(self, loaders: Mapping[str, Callable[[], np.ndarray]]) -> None:
         self._loaders = loaders
@@ -64,7 +64,7 @@ class Feed:
 
     @property
     def made_up(self) -> "Feed":
-        """The same feed, marked as not taken from real data."""
+        """The same feed, marked as not real data."""
         return dataclasses.replace(self, origin=Origin.RANDOM)
 
 

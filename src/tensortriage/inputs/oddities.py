@@ -31,7 +31,7 @@ class OddKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Oddity:
-    """Something odd about an input of a feed, and a sentence that says it."""
+    """Something odd about an input of a feed, with a sentence."""
 
     kind: OddKind
     value: str
@@ -82,13 +82,13 @@ def _of_floats(name: str, array: np.ndarray, spec: ValueSpec | None) -> Iterator
     nans, infs = int(np.isnan(wide).sum()), int(np.isinf(wide).sum())
     if nans or (infs and not _is_mask(wide)):
         found = " and ".join(f"{number:,} {word}" for number, word in ((nans, "NaN"), (infs, "Inf")) if number)
-        words = f"holds {found} among {count(array.size, 'value')}: their effects on results are no fault of the engine"
+        words = f"holds {found} among {count(array.size, 'value')}: their effects on results are not the engine's fault"
         yield Oddity(OddKind.NON_FINITE, name, f"input '{name}' {words}")
     elif _are_pixels(wide):
         words = f"holds whole numbers from {wide.min():.0f} to {wide.max():.0f}, as pixels before they are scaled"
         yield Oddity(OddKind.PIXELS, name, f"input '{name}' {words}: scale it as for the training")
     if _has_channels_last(array.shape, spec):
-        words = f"has shape {list(array.shape)}, as NHWC data: a model that takes NCHW wants transpose(0, 3, 1, 2)"
+        words = f"has shape {list(array.shape)}, as NHWC data: a model that takes NCHW needs transpose(0, 3, 1, 2)"
         yield Oddity(OddKind.CHANNELS_LAST, name, f"input '{name}' {words}")
 
 

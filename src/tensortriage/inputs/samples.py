@@ -43,7 +43,7 @@ class Samples:
 
 
 def samples_of(given: object) -> Sequence[str] | Samples:
-    """Return what was given for the inputs: paths, or samples.
+    """Return the given inputs as samples: paths, or samples.
 
     Args:
         given: Paths; a feed, a mapping from name to array, one array; or an iterable of these.
@@ -86,6 +86,6 @@ def _array(value: Any, name: str, number: int) -> np.ndarray:
     array = as_array(value)
     if array.dtype == object and not all(isinstance(item, (str, bytes)) for item in array.reshape(-1)):
         raise DataError(
-            f"sample {number}: '{name}' is a {type(value).__name__}, no array", slug="sample-not-feed", cure=CURE
+            f"sample {number}: '{name}' is a {type(value).__name__}, not an array", slug="sample-not-feed", cure=CURE
         )
     return array

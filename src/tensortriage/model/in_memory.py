@@ -40,7 +40,7 @@ def model_file(given: object) -> Path:
 
 
 def _written(data: bytes) -> Path:
-    """Return a file of these bytes, named by them, so that a case that is asked again knows the model."""
+    """Return a file of these bytes, named by them, so that a resumed case recognises the model."""
     path = _folder() / f"{hashlib.sha256(data).hexdigest()[:16]}.onnx"
     if not path.is_file():
         path.write_bytes(data)

@@ -2,7 +2,7 @@
 
 onnx_ir imports sympy for arithmetic with symbolic sizes, of which a command needs none. Reading sympy takes half of the
 start-up of every command and of every process that a command starts. A finder waits for the package to be imported, and
-puts a stand-in in the place of the other while that takes place.
+puts a stand-in in place of the other while that takes place.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from typing import Any
 
 
 def import_without(package: str, needless: str) -> None:
-    """Whenever a package is imported, put off the import of another that it seldom needs.
+    """Whenever a package is imported, put off the import of another that it rarely needs.
 
     Everybody else who imports the other one gets it as ever. A package that cannot do without it for so long is
     imported plainly.

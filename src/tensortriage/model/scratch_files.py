@@ -11,7 +11,7 @@ from tensortriage.model.model import ExternalData, Model
 STAMP = "tensortriage.transient"
 """Metadata key of the mark."""
 POOLED_BYTES = 256 << 20
-"""Weights beyond that are not written anew for every model."""
+"""Weights beyond that are not written again for every model."""
 
 
 def save_transient(model: Model, path: Path) -> None:

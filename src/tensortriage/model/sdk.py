@@ -1,4 +1,4 @@
-"""What looks into models is written with, beside `tensortriage.sdk` and `tensortriage.api`: names that stay.
+"""Stable names for packages that inspect models, besides `tensortriage.sdk` and `tensortriage.api`.
 
 Nodes and values as rules see them, cutting, and findings. All of it is loaded at once; import it where a command works,
 not where it is declared.

@@ -24,7 +24,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GoalSample:
-    """A feed, and what the model's outputs should be on it."""
+    """A feed with the outputs expected on it."""
 
     feed: Feed
     outputs: Arrays
@@ -65,7 +65,7 @@ class GoalReading:
 
 
 def identity_of(samples: Sequence[GoalSample], goal: "PrecisionGoal") -> str:
-    """Return a digest of all that readings depend on besides who is asked about which candidate."""
+    """Return a digest of everything that readings depend on, besides engine and candidate."""
     own = goal.metric.identity_on(sample.feed for sample in samples) if isinstance(goal, MetricGoal) else ""
     return digest([[sample.feed.digest, feed_digest(sample.outputs)] for sample in samples], goal.words, own)
 
@@ -148,7 +148,7 @@ class MetricGoal:
 
 
 PrecisionGoal = ErrorGoal | ToleranceGoal | MetricGoal
-"""What is asked of the outputs."""
+"""The goal for the outputs."""
 
 
 def mean_metric(metric: TaskMetric, samples: Sequence[GoalSample], results: Sequence[Arrays]) -> float:

@@ -207,7 +207,7 @@ class PrecisionPlan(Result):
 
     @property
     def in_short(self) -> str:
-        """How many nodes are kept, and in what."""
+        """The number of kept nodes and their format."""
         kept = count(len(self.kept), "node")
         return f"{kept} in {self.higher}, the rest in {self.precision}: {count(self.builds, 'build')}"
 

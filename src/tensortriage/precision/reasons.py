@@ -29,7 +29,7 @@ PERIODIC = frozenset({"Sin", "Cos", "Tan"})
 
 
 def reason_for(node: Node, values: Mapping[str, np.ndarray], graph: Graph, precision: Precision) -> str:
-    """Return in a few words why a node does not do in a format; empty when its values tell nothing.
+    """Return in a few words why a format is too narrow for a node; empty if its values show no reason.
 
     Args:
         node: The node.

@@ -1,4 +1,4 @@
-"""What writes models in a number format is written with, beside `tensortriage.sdk`: names that stay.
+"""Stable names for packages that write models in a number format, besides `tensortriage.sdk`.
 
 Such a package is found by entry points: the options of ``convert`` by those of `tensortriage.sdk.Conversion`, the
 candidates of ``debug precision`` by those of `NumberFormat`. It runs models by a `Lab`, is told by a `PrecisionGoal`

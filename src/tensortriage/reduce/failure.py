@@ -140,7 +140,7 @@ def _alike(failure: Failure, expected: Failure) -> bool:
 
 
 def essence(message: str) -> str:
-    """Return an error message without what differs from piece to piece: names in quotes, paths, numbers."""
+    """Return an error message without the parts that vary by piece: names in quotes, paths, numbers."""
     first = next((line for line in message.splitlines() if line.strip()), "")
     bare = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|(?<!\w)/\S+|0x[0-9a-fA-F]+", "#", first)
     return re.sub(r"\d+", "#", bare)[:200].strip()

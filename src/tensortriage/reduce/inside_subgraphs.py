@@ -43,7 +43,7 @@ Find = Callable[[Asking, SearchBudget], FoundInside]
 def go_inside(
     found: FoundInside, find: Find, *, budget: SearchBudget, enter: contextlib.ExitStack, say: Callable[[str], None]
 ) -> tuple[list[FoundInside], tuple[Opened, ...]]:
-    """Search inside what is left as long as that leads on.
+    """Search inside the remaining nodes while that makes progress.
 
     Args:
         found: What was found outside.
@@ -67,7 +67,7 @@ def go_inside(
     for name in last.nodes:
         node = pieces.model.graph.node(name)
         if node.has_body and name not in told:
-            reason = "it is kept as one: other nodes are needed with it, or the search was cut short"
+            reason = "it stays whole: it fails only with other nodes, or the search was cut short"
             if pieces.weights.get(pieces.item_of(name) or ""):
                 reason = "sequences, optionals or maps pass between it and other nodes: they can only be kept together"
             told[name] = Opened(name, node.op_type, "body", False, reason)
@@ -101,7 +101,7 @@ def _one_step(
 
 
 def _ways(found: FoundInside, told: dict[str, Opened]) -> Iterator[Opening]:
-    """Yield the ways into a piece; one that cannot be made is told of."""
+    """Yield the ways into a piece; impossible ones are reported."""
     pieces, nodes = found.asking.pieces, found.nodes
     try:
         yield from openings(pieces.cut(nodes), pieces.specs, found.asking.taken)
@@ -114,15 +114,15 @@ def _ways(found: FoundInside, told: dict[str, Opened]) -> Iterator[Opening]:
 
 def _opened(opening: Opening) -> str:
     if opening.lifted is not None:
-        return "its body became the model, fed as in its turns"
-    return "its nodes took its place" if opening.what == "function" else f"its {opening.what} took its place"
+        return "its body became the model, with the inputs of its iterations"
+    return "its nodes replaced it" if opening.what == "function" else f"its {opening.what} replaced it"
 
 
 def _not_opened(opening: Opening, error: TriageError) -> Opened:
     if error.slug == "premise-not-failing":
-        reason = f"what is inside does not fail alone ({opening.what}): the fault needs the node itself"
+        reason = f"its content does not fail in isolation ({opening.what}): the fault needs the node itself"
     else:
-        reason = f"what is inside could not be searched: {error.message}"
+        reason = f"its content could not be searched: {error.message}"
     return Opened(opening.node, opening.op_type, opening.what, False, reason)
 
 

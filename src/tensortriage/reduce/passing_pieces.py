@@ -28,7 +28,7 @@ class PassingPieces:
             self._failing[phase] = min(size, self._failing.get(phase, size))
 
     def nearest(self) -> tuple[str, ...] | None:
-        """Return the passing piece that is wanted; None when none passed."""
+        """Return the passing piece that is needed; None when none passed."""
         for phase, by_size in reversed(self._passing.items()):
             smallest = self._failing.get(phase, 0)
             below = [size for size in by_size if size < smallest]

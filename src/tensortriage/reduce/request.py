@@ -81,7 +81,7 @@ class ShapeSource(enum.Enum):
 
 
 class Person(Protocol):
-    """Somebody who says whether a model fails."""
+    """A judge of whether a model fails."""
 
     def judge(self, model: Path, nodes: int) -> bool | None:
         """Return whether a model fails; None when that cannot be said.
@@ -139,9 +139,9 @@ class ReduceRequest:
     jobs: int = option(
         "--jobs -j", "N", "Number of checks at once; each command then runs in a folder of its own.",
         default=1, least=1)
-    cluster: NamedCluster | None = cluster_field()
+    cluster: NamedCluster | None = cluster_field("Run checks of --check there: ")
     premise: int = option(
-        "--premise", "N", "Runs of the whole model before the search; give more for a fault that shows seldom.",
+        "--premise", "N", "Runs of the whole model before the search; give more for a fault that rarely shows.",
         default=3, least=1)
     budget: SearchBudget = part(
         factory=SearchBudget,

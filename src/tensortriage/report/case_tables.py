@@ -60,7 +60,7 @@ def outputs(report: Report) -> Table:
 
 
 def ranges(report: Report) -> Table:
-    """Return what the target's format cannot hold, or may not."""
+    """Return the values that the target's format cannot, or may not, hold."""
     columns: Sequence[Column[tuple[RangeRow, FormatMisfit]]] = (
         Column("op", lambda found: found[0].op_type, Looks.OP),
         Column("node", lambda found: found[0].node, Looks.NAME),

@@ -68,7 +68,7 @@ class Report:
             raise StoreError(
                 f"{folder} holds no verdict: its diagnosis was interrupted, or it is the case of another command",
                 slug="verdict-missing",
-                cure=f"give the same 'triage diagnose ... --case {folder}' again: it goes on with what it knows",
+                cure=f"give the same 'triage diagnose ... --case {folder}' again: it resumes from its results",
             )
         verdict = serial.load(folder / "verdict.json", Verdict)
         if verdict.verdict not in {kind.value for kind in KIND_WORDS}:
@@ -104,8 +104,8 @@ class Report:
 
     @property
     def left_open(self) -> Sequence[Step]:
-        """The questions that were not answered, or not asked."""
-        return [step for step in self.verdict.steps if step.answer.lower().startswith(("unknown", "not asked"))]
+        """The questions that were not answered, or skipped."""
+        return [step for step in self.verdict.steps if step.answer.lower().startswith(("unknown", "skipped"))]
 
     def reason_beyond_summary(self, culprit: Culprit) -> str:
         """Return why a culprit is one; empty where the summary has said so."""
@@ -148,7 +148,7 @@ class Report:
 
     @property
     def output_sentences(self) -> Sequence[str]:
-        """Return in words how far those outputs are off of which a relative RMS error does not say it."""
+        """Return in words the errors of outputs that are not measured by relative RMS."""
         rows = [row for row in self.worst_outputs() if row.needs_sentence]
         return [f"'{row.name}' {row.words} ({row.measure}: {magnitude(row.error)})" for row in rows]
 
@@ -161,7 +161,7 @@ class Report:
         again = "it fails again" if repro.confirmed else f"not confirmed ({repro.otherwise or 'it passes'})"
         words = f"{repro.folder}/ in the case: {', '.join(repro.nodes[:5])}; {again} in a fresh process"
         if repro.module and repro.anew is not None:
-            words += f"; as a PyTorch module, exported anew, it {'is wrong again' if repro.anew else 'is right'}"
+            words += f"; as a PyTorch module, exported again, it {'is wrong again' if repro.anew else 'is right'}"
         return words
 
     def origin_words(self, culprit: Culprit) -> str:
@@ -200,7 +200,7 @@ class Report:
         )
 
     def misfits(self) -> Sequence[tuple[RangeRow, FormatMisfit]]:
-        """Return what the target's format cannot hold, then what it may not, in topological order."""
+        """Return the values that the target's format cannot, then those it may not hold, in topological order."""
         found = [(r, m) for r in self.ranges.rows for m in r.misfits if m.format == self.ranges.precision]
         return sorted(found, key=lambda pair: not pair[1].cannot)
 

@@ -61,7 +61,7 @@ class CompareResult(Result):
     """Result of a comparison.
 
     Attributes:
-        reference: Name of the participant taken as right; empty when nothing was compared.
+        reference: Name of the participant assumed to be right; empty when nothing was compared.
         targets: Names of the others.
         feeds: Feed name to ``real`` or ``random``.
         observation: ``deployed``, or ``instrumented`` when other tensors than the model's outputs were captured.

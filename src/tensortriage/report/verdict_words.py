@@ -43,22 +43,21 @@ KIND_WORDS: Mapping[VerdictKind, KindWords] = MappingProxyType(
         ),
         VerdictKind.INPUT_SENSITIVE: KindWords(
             "Fails on random data only",
-            "Real inputs pass; the random ones drive the model where it is not meant to work.",
+            "Real inputs pass; the random ones drive the model outside its working range.",
             Tone.NOTICE,
         ),
         VerdictKind.ROUNDING: KindWords(
             "Rounding explains the error",
-            "The error is what the number format, and what the hardware is free to choose, cost: no op has to be wrong "
-            "for it.",
+            "The number format, and choices that the hardware may make, explain the error: no op needs to be wrong.",
             Tone.NOTICE,
         ),
         VerdictKind.COMPARISON_UNSOUND: _problem(
             "The comparison itself is not sound",
-            "Reference and target cannot be compared as they stand, so nothing can be said about the target yet.",
+            "Reference and target cannot be compared as they are, so nothing can be said about the target yet.",
         ),
         VerdictKind.MODEL_CHANGED: _problem(
             "The two models differ",
-            "The target runs another model than the reference: the answer changed before any engine.",
+            "The target runs a different model from the reference's: the answer changed before any engine ran.",
         ),
         VerdictKind.NON_FINITE: _problem(
             "NaN or Inf that the reference does not have",
@@ -80,7 +79,7 @@ KIND_WORDS: Mapping[VerdictKind, KindWords] = MappingProxyType(
         ),
         VerdictKind.QUANTIZATION: _problem(
             "Quantization makes the numbers wrong",
-            "A scale, zero point or sum of quantized numbers is wrong, or the target quantizes unasked.",
+            "A scale, zero point or sum of quantized numbers is wrong, or the target quantizes without being asked to.",
         ),
         VerdictKind.INTERMITTENT: _problem(
             "Some builds are wrong, others are not", "The same model built again gives another answer."
@@ -114,7 +113,7 @@ _EFFECTS: Mapping[VerdictKind, str] = MappingProxyType(
 
 LOST_WORDS = _problem(
     "Half of an output is lost to rounding",
-    "No op has to be wrong for it, but no use is left of an output of which half of the signal is gone.",
+    "No op needs to be wrong, but an output that has lost half of its signal is of no use.",
 )
 """The words of a verdict that is lost, whatever explains it."""
 
@@ -124,7 +123,7 @@ _SHORT_CHANGE = re.compile(r"^has [^,;]{,60} instead of [^,;]{,60}|(?<=in anothe
 
 
 def headline(kind: VerdictKind, culprits: Sequence[Culprit]) -> str:
-    """Return op, module and effect in a few words; what the kind of verdict means where no op is to blame.
+    """Return op, module and effect in a few words; the meaning of the verdict where no op is to blame.
 
     Example:
         ``Gelu blocks.2.mlp.1 (node_gelu_2) returns 1.03 times the right value``

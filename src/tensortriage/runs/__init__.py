@@ -1,1 +1,1 @@
-"""What was executed, on what and with what; the tensors it gave; and the caches that make a rerun a resume."""
+"""Executions with their engines, feeds and tensors, and the caches that turn a rerun into a resume."""

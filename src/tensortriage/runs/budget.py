@@ -8,7 +8,7 @@ from tensortriage.engines.base import RUN_SECONDS, Limits
 
 
 class BudgetSpent(Exception):
-    """The time is over; raised before an engine is asked anything more."""
+    """The time is over; raised before the next use of an engine."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

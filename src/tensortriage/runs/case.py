@@ -79,7 +79,7 @@ class Case:
 
     Args:
         folder: The directory; created when missing. An existing one must be empty or a case.
-        fresh: Whether everything is asked again: no answer of an earlier command counts, and engines are built anew.
+        fresh: Whether everything is asked again: no answer of an earlier command counts, and engines are built again.
 
     Raises:
         UsageError: When the directory holds something else, or another command is at work in it; nothing in it is
@@ -127,7 +127,7 @@ class Case:
 
     @property
     def engines(self) -> Path:
-        """Where engines that can keep what they built, by content."""
+        """The folder of cached builds, by content."""
         return self.folder / "engines"
 
     def write(self, name: str, content: object) -> None:
@@ -172,7 +172,7 @@ def _is_begun(folder: Path) -> bool:
 
 
 def _refuse_links(folder: Path) -> None:
-    """Refuse a case in which a link would lead what is written, or removed, somewhere else.
+    """Refuse a case in which a link would redirect writes or removals.
 
     Raises:
         UsageError: ``case-has-link``.
@@ -188,7 +188,7 @@ def _refuse_links(folder: Path) -> None:
 
 
 def _lock(folder: Path) -> Callable[[], None]:
-    """Keep every other command out of the case until what is returned is called; a kill releases it too.
+    """Lock the case until the returned function is called; a kill releases it too.
 
     Raises:
         UsageError: When another command is using the case (``case-in-use``).
@@ -220,7 +220,7 @@ def _unwritable(folder: Path, error: OSError) -> StoreError:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a result may depend on, of what is installed here."""
+    """Return the installed versions that a result may depend on."""
     found = {"python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine()}
     if kind := processor():
         found["processor"] = kind

@@ -62,7 +62,7 @@ class CheckCache:
             failing.pop_all()
 
     def get(self, key: str, kind: type[T]) -> T | None:
-        """Return the stored answer as ``kind``; None when never asked, damaged, or written by another version."""
+        """Return the stored answer as ``kind``; None when unknown, damaged, or written by another version."""
         if self._own is not None and key not in self._own:
             return None
         with self._translated():
@@ -104,7 +104,7 @@ class CheckCache:
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """Let one thread in, and turn what SQLite says of a damaged file or a full disk into an error with its name."""
+        """Let one thread in, and turn SQLite's errors about a damaged file or a full disk into named errors."""
         try:
             with self._in_turn:
                 yield

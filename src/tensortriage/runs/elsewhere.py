@@ -4,18 +4,14 @@ Who knows such a cluster registers, under `GROUP`, what reads the value of the o
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from tensortriage.errors import UsageError
 from tensortriage.values.registered import registered
 
 if TYPE_CHECKING:
-    from tensortriage.engines.spec import EngineSpec
     from tensortriage.runs.commands.process import RunsCommands
-    from tensortriage.search.execution.executors import Executor
-    from tensortriage.search.problem import Oracle
 
 GROUP = "tensortriage.clusters"
 """Entry-point group of functions that make a `NamedCluster` of the value of ``--cluster``."""
@@ -36,22 +32,6 @@ class OpenedCluster(ABC):
     def commands(self) -> "RunsCommands":
         """Return a runner of commands there."""
 
-    @abstractmethod
-    def checks(
-        self,
-        oracle: "Oracle[str]",
-        target: "EngineSpec",
-        parts: "Callable[[], tuple[Callable[[Any], Oracle[str]], Any] | None]",
-    ) -> "AbstractContextManager[Executor[str]]":
-        """Return a context manager that runs checks there, and ends them at its exit.
-
-        Args:
-            oracle: Answers in this process as long as there are no parts.
-            target: The engine that checks need.
-            parts: What makes the oracle there, a function of an importable module, and what it makes it of, sent once;
-                None as long as that is not known.
-        """
-
 
 class NamedCluster(ABC):
     """A cluster as the user names it."""
@@ -67,7 +47,7 @@ class NamedCluster(ABC):
 
 
 def named_cluster(text: str) -> NamedCluster:
-    """Return the cluster that the value of ``--cluster`` names, read by the first by name of those who can.
+    """Return the cluster that the value of ``--cluster`` names, read by the first package, by name, that can.
 
     Raises:
         UsageError: When the value is malformed, or nobody knows clusters (``cluster-unknown``).

@@ -27,7 +27,7 @@ def usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> En
 
     Raises:
         UsageError: When the spec is malformed, the engine or an option unknown, or the engine one from a file that is
-            to be built anew (slug ``engine-given``).
+            to be built again (slug ``engine-given``).
         EngineMissing: When it is not usable here, or cannot compute in the precision that is asked for.
         EngineError: When it crashes or hangs while it is asked.
     """
@@ -37,11 +37,11 @@ def usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> En
 
 
 _ASKED: dict[tuple[str, Limits], Future[EngineSpec]] = {}
-"""What `ask_ahead` asks and nobody has taken up yet."""
+"""Pending work of `ask_ahead`."""
 
 
 def ask_ahead(text: str) -> None:
-    """Begin with what `usable` does within the default limits; the process of an engine starts while others work.
+    """Start the work of `usable` within the default limits; the process of an engine starts while others work.
 
     Args:
         text: As for `usable`, which tells what came of it when it is asked.
@@ -58,7 +58,7 @@ def _usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> E
     engine = create(spec, limits=limits)
     if anew and isinstance(engine, RunsGivenEngines) and (options := engine.without_file(spec.options)) is not None:
         raise UsageError(
-            f"{spec} is an engine from a file, which runs as a whole and is not built again",
+            f"{spec} is an engine from a file, which runs as a whole and cannot be rebuilt",
             slug="engine-given",
             cure=f"name what it was built with in place of the file, e.g. {spec.with_options(options)}",
         )

@@ -43,7 +43,7 @@ from tensortriage.values.store import MemoryStore, TensorStore
 
 T = TypeVar("T")
 Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
-"""Runs a model on some tensors."""
+"""Runs a model on given tensors."""
 
 FLOAT64 = EngineSpec("float64")
 """The model in float64 throughout, whatever types it declares."""
@@ -108,7 +108,7 @@ class Lab:
     @property
     def case(self) -> Case:
         """The store of answers; only for a lab that was given one."""
-        assert self._case is not None, "a lab without a case keeps nothing"
+        assert self._case is not None, "a lab without a case stores nothing"
         return self._case
 
     @functools.cached_property
@@ -166,7 +166,7 @@ class Lab:
         *,
         specs: Mapping[str, ValueSpec] | None = None,
     ) -> TensorStore:
-        """Return tensors of inner values and outputs of a model; without names the engine is not asked."""
+        """Return tensors of inner values and outputs of a model; without names the engine does not run."""
         if not names:
             return MemoryStore({})
         wanted, what = ObservedValues(tuple(names), specs), f"recording {len(names)} tensors on {engine}"

@@ -45,7 +45,7 @@ class Outcome:
 
     @classmethod
     def of(cls, error: EngineError) -> "Outcome":
-        """Return the outcome that an engine's error stands for."""
+        """Return the outcome for an engine's error."""
         for kind, outcome in _KINDS.items():
             if isinstance(error, kind):
                 return cls(outcome, error.message, error.cure)

@@ -1,4 +1,4 @@
-"""Functions of users' scripts, in a process of their own: if that process dies, this one reports it and goes on.
+"""Functions of users' scripts, in a process of their own: if that process dies, this one reports it and continues.
 
 A loader, a metric or a comparing function may call ``os._exit``, crash in native code, hang, print, start threads or
 set signals. None of that reaches this process: arrays go there and come back as those of engines do, what is printed
@@ -72,7 +72,7 @@ class ScriptFunction:
         self.takes: tuple[str, ...] = tuple(answer["info"]["takes"])
 
     def numbers(self, outputs: Arrays, feed: Arrays, *more: np.ndarray | Arrays | None) -> tuple[float, ...]:
-        """Call it with outputs, feed and what else it takes, and return its numbers, one or one for each row.
+        """Call it with outputs, feed and its further parameters; return one number, or one for each row.
 
         Args:
             outputs: Its first argument.
@@ -95,7 +95,7 @@ class ScriptFunction:
         return bool(self._called("truth", name, reference, target)[0]["value"])
 
     def arrays(self, outputs: Arrays, *more: str | np.ndarray | Arrays | None) -> dict[str, np.ndarray]:
-        """Call it with outputs, and return the arrays that it makes of them (``script-not-outputs`` when it does not).
+        """Call it with outputs, and return its arrays (``script-not-outputs`` when it returns none).
 
         Args:
             outputs: Its first argument.
@@ -104,7 +104,7 @@ class ScriptFunction:
         return _in_order(*self._called("arrays", outputs, *more))
 
     def samples(self, specs: Sequence[ValueSpec]) -> Iterator[dict[str, np.ndarray]]:
-        """Yield what the function, a loader, yields.
+        """Yield the samples of the function, a loader.
 
         Args:
             specs: What the loader is told about the model's inputs.
@@ -162,11 +162,11 @@ class ScriptFunction:
 
 
 class _Translated:
-    """Turns what happens to the script's process into errors of the script."""
+    """Turns failures of the script's process into errors of the script."""
 
     _SLUGS = (
         (EngineHung, "script-hung", "raise --timeout if it needs longer"),
-        (EngineOutOfMemory, "script-out-of-memory", "raise --memory-limit, or let the script hold less"),
+        (EngineOutOfMemory, "script-out-of-memory", "raise --memory-limit, or let the script use less"),
         (EngineCrashed, "script-crashed", "correct the script: raise an exception instead of ending the process"),
     )
 
@@ -214,7 +214,7 @@ def _in_order(info: Mapping[str, Any], arrays: Arrays) -> dict[str, np.ndarray]:
 
 
 def _show(info: Mapping[str, Any]) -> None:
-    """Print what the script printed: to stderr, because stdout may be a document."""
+    """Print the script's output: to stderr, because stdout may be a document."""
     if info["printed"]:
         sys.stderr.write(info["printed"])
         sys.stderr.flush()

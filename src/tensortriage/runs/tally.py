@@ -1,4 +1,4 @@
-"""What builds and runs have cost so far, as verdicts report it."""
+"""The cost of builds and runs so far, as verdicts report it."""
 
 import dataclasses
 
@@ -57,7 +57,7 @@ class Tally:
         count.longest = max(count.longest, seconds / max(builds, 1))
 
     def add(self, other: "Tally") -> None:
-        """Count what was counted elsewhere as spent here."""
+        """Add the cost from another tally."""
         for engine, count in other.engines.items():
             self.built(engine, count.seconds, builds=count.builds)
         self.checks += other.checks

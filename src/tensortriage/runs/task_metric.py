@@ -80,7 +80,7 @@ class TaskMetric:
         return cls(given, digest(given, Path(script.path).read_text()), script.takes, script.numbers)
 
     def scores(self, outputs: Arrays, feed: Feed, reference: Arrays) -> tuple[float, ...]:
-        """Return what a sample's outputs score: one number, or one for each row.
+        """Return the score of a sample's outputs: one number, or one for each row.
 
         Args:
             outputs: What is judged.
@@ -141,7 +141,7 @@ class TaskMetric:
 
 
 def labels_by_name(feed: Feed) -> dict[str, np.ndarray]:
-    """Return what of a feed's extra arrays are its labels: those with a usual name, else all."""
+    """Return the labels among a feed's extra arrays: those with a usual name, else all."""
     usual = [name for name in feed.labels if name.lower() in LABEL_NAMES]
     return {name: np.asarray(feed.labels[name]) for name in usual or feed.labels}
 

@@ -17,7 +17,7 @@ class Workspace:
     """A folder of temporary model files, removed on exit.
 
     Engines take paths as UTF-8; a file, or a case, whose path is no such text is worked on in a copy elsewhere. So is a
-    file beyond `MOST_FILE_BYTES`, with its weights beside it.
+    file beyond `MOST_FILE_BYTES`, with its weights next to it.
 
     Args:
         parent: Where to make the folder (a case keeps its temporaries inside itself); the system's default when None.

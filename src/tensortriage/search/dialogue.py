@@ -52,7 +52,7 @@ class Minimality(enum.Enum):
 
 @dataclasses.dataclass
 class SearchState(Generic[T]):
-    """Where a search stands; owned by the pass that is talking.
+    """The state of a search; owned by the current pass.
 
     Attributes:
         problem: What is searched.
@@ -73,7 +73,7 @@ class SearchState(Generic[T]):
     checks_left: float = 0.0
 
     def shrinks_to(self, candidate: frozenset[T]) -> Reply[T]:
-        """Ask about one candidate, make it the current one when it fails the same way, and say whether it did."""
+        """Test one candidate; make it the current one if it fails the same way, and return whether it did."""
         (verdict,) = yield Ask((candidate,), Care.QUICK)
         if verdict.same:
             self.adopt(candidate)

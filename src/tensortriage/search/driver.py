@@ -23,7 +23,7 @@ from tensortriage.search.statistics.repeats import Repeats
 TO_ITEMS = (narrow, sweep, one_minimal)
 """Passes to a result of which no single item can be removed."""
 TO_BLOCKS = (narrow, block_minimal)
-"""Passes to a result of which no block can be removed: for faults that need many items, when checks are dear."""
+"""Passes to a result of which no block can be removed: for faults that need many items, when checks are expensive."""
 
 
 def minimize(

@@ -1,4 +1,4 @@
-"""What a search is told: items in order, and an oracle that says whether a subset of them still fails the same way.
+"""The input of a search: items in order, and an oracle that says whether a subset of them still fails the same way.
 
 Everything beyond that is optional and only makes the search shorter: weights, suspicion, neighbourhood. They decide
 what is asked first, never what is true; a subset is believed to fail because the oracle said so.
@@ -55,7 +55,7 @@ class OracleVerdict:
 
 
 class Oracle(Protocol[T_contra]):
-    """Says what a candidate does."""
+    """Judges a candidate."""
 
     def __call__(self, candidate: tuple[T_contra, ...], attempt: int, /) -> OracleVerdict:
         """Check a candidate: items in the order of the problem, at least one.

@@ -1,4 +1,4 @@
-"""What a search hands back, and what it tells on the way."""
+"""The result of a search, and its progress reports."""
 
 import dataclasses
 import enum
@@ -73,7 +73,7 @@ class Interesting(Generic[T]):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Progress(Generic[T]):
-    """Where a running search stands, after every answer.
+    """The state of a running search, after every answer.
 
     Attributes:
         candidate: What was asked about.
@@ -110,7 +110,7 @@ class SearchResult(Generic[T]):
         stop: Why the search ended.
         removals: What the rest did when one of the kept items was removed, where that was asked.
         checks: Runs of the oracle that the search rests on, the premise and cached ones included.
-        repeats: Runs beside them that only confirmed answers in the end.
+        repeats: Runs next to them that only confirmed answers in the end.
         candidates: Different subsets they were about.
         cache_hits: Checks answered from the cache.
         seconds: Wall-clock time.

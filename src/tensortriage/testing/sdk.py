@@ -1,7 +1,7 @@
 """Names for writing engines that are wrong on purpose, in addition to `tensortriage.engines.sdk`; they are stable.
 
 Where such an engine is right it is ONNX Runtime; what it computes itself it computes with kernels of the evaluator, and
-puts into the model in the place of a value.
+puts into the model in place of a value.
 """
 
 from tensortriage.engines.feed_checks import closed as closed

@@ -96,7 +96,7 @@ def content_digest(path: Path) -> str:
 def placed(path: Path) -> Iterator[BinaryIO]:
     """Open a file that appears under its name when the block ends, and not at all when it fails.
 
-    Until then it lies beside it under a name that nobody can guess, so that no link waits there. What processes that
+    Until then it lies next to it under a name that nobody can guess, so that no link waits there. What processes that
     were killed left there for the same name is removed.
 
     Raises:

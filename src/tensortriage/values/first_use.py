@@ -1,4 +1,4 @@
-"""Names that a module hands on and loads on first use: those that it imports for type checkers alone."""
+"""Names that a module re-exports and loads on first use: those that it imports for type checkers alone."""
 
 import importlib
 from collections.abc import Callable

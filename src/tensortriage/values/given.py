@@ -1,4 +1,4 @@
-"""What a field of a request is given in Python, made into what it holds: text for a path, one word for several.
+"""The Python value of a request's field, converted to its type: text for a path, one word for several.
 
 A request is checked when it is made, before anything runs. A field says by ``accepts`` in its declaration what makes
 its value of other things (a model in memory, arrays, an engine's spec); of all others the type decides.
@@ -32,12 +32,12 @@ def resolved(named: Callable[..., Any] | str) -> Callable[..., Any]:
 
 
 def field(accepts: Callable[..., Any] | str, **more: Any) -> Any:
-    """Return a plain field of a request that is made of what ``accepts`` takes."""
+    """Return a plain field of a request, converted by ``accepts``."""
     return dataclasses.field(metadata={ACCEPTS: accepts}, **more)
 
 
 def take(request: Any) -> None:
-    """Put in place what a new request's fields were given.
+    """Convert the given values of a new request's fields.
 
     Raises:
         TypeError: For a value of which the field's cannot be made.
@@ -69,7 +69,7 @@ def _makers(kind: type) -> tuple[tuple[str, bool, Callable[[Any], Any]], ...]:
 
 
 def _maker(each: "dataclasses.Field[Any]", plain: str) -> Callable[[Any], Any] | None:
-    """Return what makes the value of a field: by its declaration, else by the words of its type; None for anything."""
+    """Return the converter of a field: by its declaration, else by the words of its type; None for anything."""
     accepts = each.metadata.get(ACCEPTS)
     if accepts is not None:
         return resolved(accepts)
@@ -163,7 +163,7 @@ def _function(given: Any) -> Any:
 _MODULES = re.compile(r"(?:\w+\.)+(?=\w)")
 """The modules before the names in an annotation."""
 
-_PROTOCOLS = frozenset({"Any", "Person"})
+_PROTOCOLS = frozenset({"Any", "EngineFlags", "Person"})
 """Types that any object may be of."""
 
 _BY_CONTAINER: Mapping[str, Callable[[Any], Any]] = {

@@ -98,7 +98,7 @@ class OptionPart:
 
     Attributes:
         factory: The request, or `OptionSet`, whose fields declare the options; or ``module:class``, with the fields
-            that are declared here and no others, for a class that is dear to import.
+            that are declared here and no others, for a class that is expensive to import.
         group: Heading for all of them; empty for their own.
         fields: Fields that are declared otherwise here; None, or any other value, for one without an option.
     """
@@ -198,7 +198,7 @@ def part(*, factory: Callable[..., T], group: str = "", **fields: Any) -> T: ...
 @overload
 def part(*, factory: str, group: str = "", **fields: Any) -> Any: ...
 def part(*, factory: Callable[..., Any] | str, group: str = "", **fields: Any) -> Any:
-    """Declare a field that is made of several options.
+    """Declare a field built from several options.
 
     Args:
         factory: The request, or `OptionSet`, that declares them; see `OptionPart`.
@@ -215,7 +215,7 @@ def part(*, factory: Callable[..., Any] | str, group: str = "", **fields: Any) -
 def request(made: type[T]) -> type[T]:
     """Make a frozen dataclass of a class whose fields may be options, and whose values may be given in other types.
 
-    Its docstring goes on with the help of the options, so that it explains every field.
+    Its docstring continues with the help of the options, so that it explains every field.
     """
     checked = getattr(made, "__post_init__", None)
 

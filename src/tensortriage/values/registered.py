@@ -45,8 +45,8 @@ class EntryPoint(NamedTuple):
             for file in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__init__.py"):
                 if (text := _read(folder, file)) is not None:
                     found = summary.search(text)
-                    return found[1] if found else f"Of the package {self.distribution}."
-        return f"Of the package {self.distribution}."
+                    return found[1] if found else f"From the package {self.distribution}."
+        return f"From the package {self.distribution}."
 
 
 def registered(group: str) -> dict[str, EntryPoint]:

@@ -35,7 +35,7 @@ class Result:
         return record(self)
 
     def to_dataframe(self) -> Any:
-        """Return what the result lists as a ``pandas.DataFrame``.
+        """Return the rows of the result as a ``pandas.DataFrame``.
 
         Raises:
             ImportError: Where pandas is not installed.

@@ -279,7 +279,7 @@ class MappedStore:
         return array
 
     def verify(self) -> None:
-        """Read everything and compare it with the checksums; what was damaged on disk must not be taken for an answer.
+        """Read everything and compare it with the checksums; damaged data must not count as an answer.
 
         Raises:
             StoreError: When something does not fit (``store-damaged``).

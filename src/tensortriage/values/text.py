@@ -72,11 +72,11 @@ def over_floor(ratio: float | None) -> str:
 
     Example:
         >>> over_floor(12.345), over_floor(float("inf"))
-        ('12.3x what healthy engines differ by', 'more than any healthy engine differs by')
+        ('12.3x the difference between healthy engines', 'more than the difference between healthy engines')
     """
     if ratio is None or not math.isfinite(ratio):
-        return "more than any healthy engine differs by"
-    return f"{times(ratio)} what healthy engines differ by"
+        return "more than the difference between healthy engines"
+    return f"{times(ratio)} the difference between healthy engines"
 
 
 def error_size(error: float | None) -> str:

@@ -10,7 +10,7 @@ from tensortriage.values.store import TensorStore
 
 
 class TypedStore:
-    """A store of which some float64 values are rounded to the type that the model gives them when they are read.
+    """A store that rounds float64 values to the model's type when they are read.
 
     A reference that computes in float64 answers in float64; an engine that is fed with such a value, or a piece of the
     model that is cut out at it, is typed as the model is.

@@ -45,7 +45,7 @@ MOST_SCORED = 256
 
 
 def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | None = None) -> PrecisionPlan:
-    """Find the fewest nodes to keep in higher precision, write the mixed model, and ``precision.json`` beside it.
+    """Find the fewest nodes to keep in higher precision, write the mixed model, and ``precision.json`` next to it.
 
     Ctrl-C ends the search; what was asked so far is kept in the case, and the best choice that is known is written:
     the smallest set that was seen to be enough, else the one that the emulation found, else the model as it is.
@@ -57,7 +57,7 @@ def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | N
     listener = listener or Silent()
     if request.cluster is not None and request.check is None:
         raise UsageError(
-            "a cluster runs the checks of a command; an engine is asked about one build after the other",
+            "a cluster runs the checks of a command; an engine is tested one build at a time",
             slug="cluster-without-check",
             cure="leave it out, or let a command judge: --check",
         )
@@ -100,7 +100,7 @@ def _unsearched(request: PrecisionRequest, model: Model, earlier: PrecisionPlan 
         kept=names,
         builds=0,
         checks=0,
-        error=ErrorFacts("not asked yet", None, None, None, None, None),
+        error=ErrorFacts("not measured yet", None, None, None, None, None),
         precision=low_precision(request, target).value,
         higher=Precision.FP32.value,
         asked="engine" if target is not None else "check",
@@ -123,7 +123,7 @@ def _unsearched(request: PrecisionRequest, model: Model, earlier: PrecisionPlan 
 
 
 def _check_formats(request: PrecisionRequest) -> None:
-    """Refuse a format that is not the one the target is told to compute in."""
+    """Refuse a format that differs from the one requested of the target."""
     target = EngineSpec.parse(request.target) if request.target else None
     told = resolve(target).precision if target is not None and "precision" in target.options else None
     if request.low is None or told in (None, Precision.FP64, Precision.FP32, Precision.TF32, request.low):
@@ -174,7 +174,7 @@ def _enough_for(request: PrecisionRequest) -> FeedRequest:
 
 
 def _judged(plan: PrecisionPlan, request: PrecisionRequest, inv: Investigation) -> PrecisionPlan:
-    """Return the plan with what the written file scores on the engine, over all inputs."""
+    """Return the plan with the written file's scores on the engine, over all inputs."""
     metric, written = request.goal.metric, plan.files.get("model")
     if metric is None or not written or plan.interrupted:
         return plan

@@ -1,4 +1,4 @@
-"""What number formats cannot hold of a model: one run of the reference, and no engine to blame yet."""
+"""The values of a model that number formats cannot hold: one run of the reference, and no engine to blame yet."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ def range_scan(
     Args:
         model: ONNX file.
         inputs: Data files; the first feed counts. None for made-up data.
-        reference: Spec of the engine taken as right.
+        reference: Spec of the engine assumed to be right.
         formats: Formats of interest.
 
     Returns:

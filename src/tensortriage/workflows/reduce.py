@@ -53,7 +53,7 @@ class ReduceListener(Listener, Protocol):
         """A piece was checked."""
 
     def tell(self, text: str) -> None:
-        """Something to be shown as it is."""
+        """A text to show unchanged."""
 
 
 def reduce(request: ReduceRequest, *, listener: ReduceListener | None = None) -> Reduction:
@@ -72,6 +72,11 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener | None = None) ->
             slug="reduce-no-judge",
             cure="give --target or --check",
         )
+    if request.cluster is not None and request.check is None:
+        raise UsageError(
+            "a cluster runs the checks of a command", slug="cluster-without-check",
+            cure="let a command judge: --check; --jobs asks an engine several times at once",
+        )  # fmt: skip
     for spec in (request.target, request.reference) if request.target else ():
         usable(spec, limits=request.limits, anew=True)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
@@ -83,7 +88,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener | None = None) ->
         model = without_constant_nodes(model)
     phases = Phases(request.mode.value, apart=request.mode.is_polygraphys)
     with Case(request.case, fresh=request.fresh) as case, contextlib.ExitStack() as entered:
-        place = _place(request, entered)
+        place = None if request.cluster is None else entered.enter_context(request.cluster.opened())
         asking: Asking = entered.enter_context(
             contextlib.closing(_asking(request, model, case, listener, phases, place))
         )
@@ -145,13 +150,6 @@ def _observer(listener: ReduceListener, good: PassingPieces) -> Callable[[Progre
     return observe
 
 
-def _place(request: ReduceRequest, entered: contextlib.ExitStack) -> OpenedCluster | None:
-    """Connect to the cluster, if there is one and it is not a person who judges."""
-    if request.cluster is None or not (request.target or request.check):
-        return None
-    return entered.enter_context(request.cluster.opened())
-
-
 def _asking(
     request: ReduceRequest,
     model: Model,
@@ -179,7 +177,6 @@ def _asking(
         repeats=Repeats(premise=request.premise),
         say=listener.progress,
         jobs=request.jobs,
-        cluster=place,
     )
     return EngineAsking(_premises(question, case, listener), engine_request)
 
@@ -232,7 +229,7 @@ def _staged(
 
 
 def _reduction(request: ReduceRequest, path: Sequence[FoundInside], finish: ReductionFinish) -> Reduction:
-    """Put together what a reduction ends with."""
+    """Assemble the result of a reduction."""
     outside, last = path[0], path[-1]
     result, pieces = last.result, outside.asking.pieces
     return Reduction(
@@ -272,7 +269,7 @@ def _kept(pieces: Pieces, result: SearchResult[str]) -> Iterator[KeptNode]:
 
 
 def _files(request: ReduceRequest, pieces: Pieces, good: PassingPieces, finish: ReductionFinish) -> dict[str, str]:
-    """Write the passing piece that was asked for, and return the files there are."""
+    """Write the requested passing piece, and return the existing files."""
     files: dict[str, str] = {}
     if request.output is not None:
         files["result"] = str(request.output)

@@ -1,4 +1,4 @@
-"""What commands are asked for, each field with its option; light to import, for help is made of it."""
+"""The requests of commands, each field with its option; light to import, since help needs them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,7 +39,7 @@ class DiagnoseRequest:
     """A request to diagnose.
 
     Attributes:
-        model: ONNX file taken as right.
+        model: ONNX file assumed to be right.
         network: Spec of the PyTorch network that the model was exported from, ``torch:...``; empty without one.
         in_blocks: Whether a model that does not fit into memory is cut.
     """
@@ -68,8 +68,8 @@ class DiagnoseRequest:
     case: Path = case_field("--case --output -o")
     fresh: bool = fresh_field()
     emit_breakers: Path | None = option(
-        "--emit-breakers", "FILE", "Write the model with the extra outputs that keep the engine from fusing, if they "
-        "cure the fault.", default=None, writes=Place.FILE)
+        "--emit-breakers", "FILE", "Write the model with the extra outputs that stop the fusion, if they cure the "
+        "fault.", default=None, writes=Place.FILE)
     fix: Path | None = option(
         "--fix", "FILE", "Write the model with a fix that was verified on the target.",
         default=None, writes=Place.FILE)
@@ -78,13 +78,13 @@ class DiagnoseRequest:
     metric: "TaskMetric | None" = part(
         factory=MetricOptions, script=metric_field("; measured on all inputs", group="Judgement"))
     metric_min: float | None = option(
-        "--metric-min", "X", "Smallest mean of the metric that will do: a fix is right from there on.", default=None)
+        "--metric-min", "X", "Smallest acceptable mean of the metric: a fix that reaches it is right.", default=None)
     builds: int | None = option(
         "--builds", "N", "How often to build the target again; default: 1 if it fails or its builds may differ (2 if "
         "cheap).", default=None, least=0)
     limits: "Limits" = part(factory=LimitOptions)
     budget_seconds: float | None = option(
-        "--budget", "SECONDS", "Time limit of the whole diagnosis; questions that are left out for lack of time are "
+        "--budget", "SECONDS", "Time limit of the whole diagnosis; questions that are skipped for lack of time are "
         "listed.", default=None, above=0, group=LIMITS)
     batch_bytes: int | None = flag(
         "--low-memory", "Capture tensors in small batches.", default=BATCH_BYTES, value=LOW_MEMORY_BATCH_BYTES)

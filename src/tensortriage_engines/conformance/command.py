@@ -38,5 +38,5 @@ def conformance_lines(engine: str, passed: Sequence[str], refused: Mapping[str, 
     """Yield the findings of the conformance suite."""
     figures = f"{count(len(passed), 'check')} passed, {count(len(refused), 'model')} refused"
     yield from failures.splitlines()
-    yield f"{figures} beside them" if failures else f"{engine} conforms: {figures}"
+    yield f"{figures} next to them" if failures else f"{engine} conforms: {figures}"
     yield from (f"  refused {name}: {reason}" for name, reason in refused.items())

@@ -82,7 +82,7 @@ def check_engine_conformance(engine: Engine, options: Mapping[str, str] | None =
             except _Refused as refusal:
                 refused[name] = str(refusal)
             except EngineHung as error:  # every further check would wait as long
-                failures.append(f"{name}: {error}; later questions were not asked")
+                failures.append(f"{name}: {error}; later checks were skipped")
                 break
             except AssertionError as failure:
                 failures.append(f"{name}: {failure}")
@@ -155,7 +155,7 @@ class _Suite:
         return session
 
     def description(self) -> None:
-        """The name, the option help and the precision words are what the command line shows."""
+        """The name, the option help and the precision words appear on the command line."""
         _require(isinstance(self.engine.name, str) and bool(self.engine.name), "name is empty")
         for word, text in self.engine.options.items():
             _require(bool(word) and bool(text) and "\n" not in text, f"option {word!r} needs one line of help")
@@ -287,8 +287,8 @@ def _check_declared(thing: object) -> None:
         offered = all(_has(thing, name) for name in capability.__abstractmethods__)
         _require(
             not offered or isinstance(thing, capability),
-            f"{type(thing).__name__} has {', '.join(sorted(capability.__abstractmethods__))}, which nobody calls: it "
-            f"does not inherit from {capability.__name__}",
+            f"{type(thing).__name__} has {', '.join(sorted(capability.__abstractmethods__))}, which are never called: "
+            f"it does not inherit from {capability.__name__}",
         )
 
 
@@ -313,7 +313,7 @@ def _check_answer(outputs: Tensors, example: Example, feed: Tensors, session: Se
         found = outputs[name]
         _require(isinstance(found, np.ndarray), f"output '{name}' is {type(found).__name__}, not a numpy array")
         dtype = DType.from_numpy(found.dtype)
-        _require(dtype is specs[name].dtype, f"output '{name}' is {dtype.label}, session.outputs says otherwise")
+        _require(dtype is specs[name].dtype, f"output '{name}' is {dtype.label}, session.outputs declares another type")
         _require(found.shape == right.shape, f"output '{name}' has shape {found.shape}, not {right.shape}")
         _require(_close(found, np.asarray(right)), f"output '{name}' is {found.tolist()}, not {right.tolist()}")
 
@@ -333,7 +333,7 @@ def _check_plan(plan: Plan, example: Example) -> None:
         strangers = [name for name in region.nodes if name not in known]
         _require(not strangers, f"region '{region.name}' of the plan names {strangers}, which the model does not have")
     named = {name for region in plan.regions for name in region.nodes}
-    _require(bool(named), "the plan names no node of the model; return None when the engine cannot tell")
+    _require(bool(named), "the plan names no node of the model; return None when the engine does not know")
 
 
 def _must_raise(kinds: tuple[type[TriageError], ...], what: str, call: Callable[..., object], *args: object) -> None:

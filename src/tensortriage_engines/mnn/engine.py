@@ -26,7 +26,8 @@ class MnnEngine(ConvertedEngine):
         "precision": "fp32 (default), fp16 (weights; arithmetic where the CPU has it) or int8 (weights)",
         "optimize": "level of the converter's optimizer: 1 (default, right for every input) or 2",
         "gelu": "approximated (default of the converter) or exact: how a GELU written with Erf is computed",
-        "api": "module (default) or session: which of MNN's APIs runs the file; the application's is the one to ask",
+        "api": "module (default) or session: which of MNN's APIs runs the file; choose the one that the application "
+        "uses",
         "threads": "threads for inference (default 1)",
         "file": "converted .mnn file to run instead of converting the model; whole models only",
         **ARRANGEMENT_OPTIONS,

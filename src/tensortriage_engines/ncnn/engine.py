@@ -46,10 +46,10 @@ class NcnnEngine(ConvertedEngine):
     precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32, Precision.FP16, Precision.BF16)
     plan_at_once: ClassVar[bool] = False  # layers are known to be nodes once there were numbers to match
     options: ClassVar[Mapping[str, str]] = {
-        "precision": "fp32 (default), fp16 or bf16: how weights and results are kept",
+        "precision": "fp32 (default), fp16 or bf16: how weights and results are stored",
         "kernels": "fast (default) or plain: convolutions without Winograd's method and matrix products",
         "threads": "threads for inference (default 1)",
-        "file": "converted .param file to run instead of converting the model, its .bin beside it; whole models only",
+        "file": "converted .param file to run instead of converting the model, its .bin next to it; whole models only",
         **ARRANGEMENT_OPTIONS,
         "worker": WORKER_OPTION,
     }

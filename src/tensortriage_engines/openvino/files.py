@@ -41,11 +41,11 @@ class OpenVinoFileEngine(OpenVinoEngine, TranslatesFiles):
         return {key: value for key, value in options.items() if key not in (FILE, *ARRANGEMENT_OPTIONS)}
 
     def compile(self, model: Path, options: Mapping[str, str]) -> "FileSession":
-        """Load the file in a worker, in the place of a model.
+        """Load the file in a worker, in place of a model.
 
         Raises:
             UsageError: For an unknown option or option value, or a file that is none of OpenVINO's.
-            EngineMissing: When OpenVINO, the device or the precision is not to be had here.
+            EngineMissing: When OpenVINO, the device or the precision is not available here.
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         given = read_options(options, self.options)
@@ -63,7 +63,7 @@ class OpenVinoFileEngine(OpenVinoEngine, TranslatesFiles):
         return FileSession(loaded, build, title=_TITLE, fixed_shapes=False)
 
     def translated(self, options: Mapping[str, str], model: Model, path: Path) -> str:
-        """Write what a file computes as an ONNX model; see `TranslatesFiles`."""
+        """Write the computation of a file as an ONNX model; see `TranslatesFiles`."""
         import onnx
 
         from tensortriage_engines.openvino.network import Untranslatable

@@ -114,7 +114,7 @@ class Intermediate:
 
 
 def read(path: Path) -> Intermediate:
-    """Return the network of an .xml, its .bin beside it.
+    """Return the network of an .xml, its .bin next to it.
 
     Raises:
         UsageError: When there is no .bin, the .xml is none of OpenVINO's, or is of a newer format
@@ -122,7 +122,7 @@ def read(path: Path) -> Intermediate:
     """
     checked_file(str(path), "OpenVINO")
     if path.suffix != ".xml":
-        raise unreadable(path, "it is no .xml")
+        raise unreadable(path, "it is not an .xml file")
     weights = Path(beside(str(path), ".bin"))
     text = path.read_bytes()
     if b"<!DOCTYPE" in text[:4096] or b"<!ENTITY" in text:
@@ -146,8 +146,8 @@ def read(path: Path) -> Intermediate:
 
 def unreadable(path: Path, why: str, cure: str = "") -> UsageError:
     """Return the error for a file that is not OpenVINO's."""
-    cure = cure or "give the .xml that ovc, NNCF or openvino.save_model wrote, with its .bin beside it"
-    return UsageError(f"{path} is no file of OpenVINO: {why}", slug="engine-option-file", cure=cure)
+    cure = cure or "give the .xml that ovc, NNCF or openvino.save_model wrote, with its .bin next to it"
+    return UsageError(f"{path} is not a file of OpenVINO: {why}", slug="engine-option-file", cure=cure)
 
 
 def _in_order(net: ElementTree.Element) -> Iterator[Layer]:
@@ -187,7 +187,7 @@ def _port(element: ElementTree.Element) -> Port:
 
 
 def _made(net: ElementTree.Element) -> Iterator[tuple[str, str]]:
-    """Yield what stands under the network's ``rt_info``."""
+    """Yield the entries of the network's ``rt_info``."""
     waiting = [("", each) for each in net.findall("rt_info/*")]
     for before, element in waiting:
         key = before + (element.get("name", "") if element.tag == "info" else element.tag)

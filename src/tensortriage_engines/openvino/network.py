@@ -65,7 +65,7 @@ class OnnxGraph:
     # -- what a layer reads -------------------------------------------------------------------------------------------
 
     def stored(self, layer: Layer, number: int) -> StoredConstant | None:
-        """Return an operand that is a constant, with what is done to it; None for another."""
+        """Return a constant operand, with the operations on it; None if it is not constant."""
         found = self._values[layer.sources[number]] if number < len(layer.sources) else None
         return found if isinstance(found, StoredConstant) else None
 
@@ -196,7 +196,7 @@ class OnnxGraph:
         return self.fixed(f"{layer.name}/{what}", np.asarray(values, np.int64))
 
     def written(self, stored: StoredConstant, name: str) -> str:
-        """Write a constant, and what is done to it; return the name of what comes of it."""
+        """Write a constant and the operations on it; return the name of the result."""
         if stored.scale is not None:
             return self._dequantized(stored, name)
         if not stored.dtype or TYPES[stored.dtype] == stored.array.dtype:
@@ -213,7 +213,7 @@ class OnnxGraph:
         return name
 
     def _dequantized(self, stored: StoredConstant, name: str) -> str:
-        """Write integers that stand for real numbers."""
+        """Write integers that represent real numbers."""
         assert stored.scale is not None, "asked of quantized numbers"
         block, zero = stored.block(), stored.zero
         real = TYPES[stored.dtype]
@@ -240,7 +240,7 @@ class OnnxGraph:
     # -- the whole ----------------------------------------------------------------------------------------------------
 
     def model(self, way: Arrangement, ends: Mapping[str, tuple[int, int]]) -> onnx.ModelProto:
-        """Return the model, with the interface that a file has in the terms of the model it was made of.
+        """Return the model, with the file's interface in terms of its source model.
 
         Args:
             way: How inputs and outputs of the file are the model's.

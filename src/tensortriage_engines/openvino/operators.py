@@ -82,7 +82,7 @@ def _reshape(network: OnnxGraph, layer: Layer) -> None:
 
 
 def _axes(kind: str) -> Write:
-    """Return a writer for what takes axes as an operand, in ONNX as well."""
+    """Return a writer for operators that take axes as an operand, in ONNX as well."""
 
     def squeeze(network: OnnxGraph, layer: Layer) -> None:
         stored = network.stored(layer, 0)
@@ -221,7 +221,7 @@ def _mvn(network: OnnxGraph, layer: Layer) -> None:
 
 
 def _root(network: OnnxGraph, layer: Layer, variance: str) -> str:
-    """Return the root of a variance with the epsilon of the layer, inside the root or beside it."""
+    """Return the root of a variance with the epsilon of the layer, inside the root or next to it."""
     epsilon = real_constant(network, layer, "epsilon", attribute_number(layer, "eps"))
     if layer.data.get("eps_mode", "inside_sqrt").lower() == "inside_sqrt":
         return network.between(layer, "Sqrt", [network.between(layer, "Add", [variance, epsilon])])

@@ -1,4 +1,4 @@
-"""Does a file prepare its input itself, though the model is fed what is prepared already?
+"""Does a file prepare its input itself, although the model gets prepared input?
 
 Converters and PrePostProcessor put means, deviations and the order of channels into a file, as operators before the
 first layer, or into its weights. Both are read out of the file, and tried: the reference on inputs that were changed
@@ -37,7 +37,7 @@ _PASSES = frozenset({"Cast", "DequantizeLinear", "Identity", "QuantizeLinear"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Preparation:
-    """What happens to an input before the model sees it, by channel.
+    """The preparation of an input, by channel.
 
     Attributes:
         order: Which channel of the input each is.
@@ -73,10 +73,10 @@ class Preparation:
     QUESTION,
     cost="two runs of the reference",
     ends=(VerdictKind.MODEL_CHANGED,),
-    after="how does the given file take its data?",
+    after="which data layout does the given file expect?",
 )
 def prepared_input(inv: Investigation, _: Evidence) -> Conclusion | None:
-    """Try on the reference what the target's file does to an image before its first layer."""
+    """Try the file's preparation of an image on the reference."""
     file, feed = inv.question.target_model, inv.question.feeds[0]
     if file is None:
         return None
@@ -108,14 +108,14 @@ def prepared_input(inv: Investigation, _: Evidence) -> Conclusion | None:
         VerdictKind.MODEL_CHANGED,
         OBSERVED,
         f"the file prepares its input itself: {what}; on that the reference gives its outputs up to "
-        f"{error_size(after)}, else they differ by {error_size(before)}; feed it what is not prepared yet, or convert "
+        f"{error_size(after)}, else they differ by {error_size(before)}; feed it unprepared data, or convert "
         "the model without means, scales and reversed channels",
         culprits=[Culprit(first.name, first.op_type, name, reason=f"is fed '{name}' {told[name].words}")],
     )
 
 
 def preparation(file: Graph, model: Graph, name: str) -> Preparation | None:
-    """Return what a file does to an input of a model before its first layer; None where that is not known."""
+    """Return the preparation of a model's input in a file; None if unknown."""
     readers = model.consumers(name)
     if len(readers) != 1 or len(file.consumers(name)) != 1 or readers[0].op_type != "Conv":
         return None
@@ -138,7 +138,7 @@ def preparation(file: Graph, model: Graph, name: str) -> Preparation | None:
 
 
 def _step(file: Graph, node: Node, value: str, state: Preparation, axis: int) -> tuple[Preparation, int] | None:
-    """Return what is known behind a node; None for one that is no preparation."""
+    """Return the preparation up to a node; None for a node that is not part of one."""
     if node.op_type in _PASSES:
         return state, axis
     if node.op_type == "Transpose":
@@ -162,7 +162,7 @@ def _step(file: Graph, node: Node, value: str, state: Preparation, axis: int) ->
 
 
 def _joined(state: Preparation, found: np.ndarray | None, weight: np.ndarray) -> Preparation | None:
-    """Return a preparation with what the weight of the first layer does: each channel is one of the model's, scaled."""
+    """Return a preparation with the part in the first weight: each channel is one of the model's, scaled."""
     if found is None or found.shape != weight.shape:
         return None
     own, theirs = (each.astype(np.float64).swapaxes(0, 1).reshape(each.shape[1], -1) for each in (found, weight))
@@ -180,7 +180,7 @@ def _joined(state: Preparation, found: np.ndarray | None, weight: np.ndarray) ->
 
 
 def _numbers(graph: Graph, name: str) -> np.ndarray | None:
-    """Return a constant, behind a Cast or quantizers as well; None for what is computed otherwise."""
+    """Return a constant, also behind a Cast or quantizers; None for other values."""
     if name in graph.constants:
         return graph.weight(name)
     node = graph.producer(name)

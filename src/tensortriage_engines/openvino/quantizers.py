@@ -37,7 +37,7 @@ def decompressed(network: OnnxGraph, layer: Layer) -> bool:
 
 
 def fake_quantize(network: OnnxGraph, layer: Layer) -> None:
-    """Write a pair of QuantizeLinear and DequantizeLinear, or what FakeQuantize does in steps where it is none."""
+    """Write a pair of QuantizeLinear and DequantizeLinear, or the steps of a FakeQuantize that is no pair."""
     levels = int(layer.data["levels"])
     ends = [np.asarray(network.constant(layer, number), np.float64) for number in range(1, 5)]
     grid = _grid(levels, *ends)

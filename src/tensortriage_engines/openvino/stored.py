@@ -1,4 +1,4 @@
-"""A constant of a file as it is stored, with what is done to it before anything else reads it.
+"""A constant of a file as it is stored, with the operations on it before other nodes read it.
 
 Compressed weights are integers, or float16, behind a Convert, a Subtract and a Multiply, or a FakeQuantize; groups of
 them have an axis of their own until a Reshape joins them. In ONNX that is DequantizeLinear, or a Cast.

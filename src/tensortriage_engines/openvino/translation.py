@@ -1,4 +1,4 @@
-"""A whole file as an ONNX model with the inputs and outputs of the model that it was made of."""
+"""A whole file as an ONNX model with the inputs and outputs of its source model."""
 
 from collections.abc import Sequence
 
@@ -64,7 +64,7 @@ def _placed(spec: ValueSpec, inputs: Sequence[Placed]) -> Placed:
 
 
 def _direct(each: Placed, source: tuple[int, int], file: Intermediate) -> tuple[int, int] | None:
-    """Return what an output is in the file, unless it is laid out anew or converted."""
+    """Return the file's value of an output, unless it is rearranged or converted."""
     layer = next(layer for layer in file.layers if layer.number == source[0])
     moved = each.moved or (
         each.spec.dtype is not None and onnx_type(layer.ports[source[1]].dtype) != each.spec.dtype.value

@@ -50,7 +50,7 @@ class RknnEngine(ConvertedEngine, Calibrates, UnroundsFiles):
         "optimize": "level of the converter's optimizer, 0 to 3 (default 3)",
         "algorithm": "how ranges of int8 are chosen: normal (default), mmse or kl_divergence",
         "method": "scales of int8 weights: one per channel (default) or per layer",
-        "file": ".model file of the toolkit's hybrid quantization, the .data and .quantization.cfg beside it; whole "
+        "file": ".model file of the toolkit's hybrid quantization, the .data and .quantization.cfg next to it; whole "
         "models only",
         **ARRANGEMENT_OPTIONS,
         "worker": WORKER_OPTION,

@@ -99,7 +99,7 @@ class Prepared:
         """
         asked = ""
         if "fallback" in self._settings.words:
-            asked = f"layers in {self._settings.words['fallback'].replace('+', ' or ')} beside {precision}"
+            asked = f"layers in {self._settings.words['fallback'].replace('+', ' or ')} with {precision}"
         elif self._settings.kept and precision in (MIXED, *_QUANTIZED):
             asked = f"kept nodes in a model that is built as it is typed ({precision})"
         if asked:

@@ -185,7 +185,7 @@ class TensorRtEngine(
         return {**options, "save_engine": str(path.absolute())}
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Return whether two builds may differ: tactics are timed anew for each, unless an engine is loaded."""
+        """Return whether two builds may differ: tactics are timed again for each, unless an engine is loaded."""
         return "load_engine" not in options
 
     def without_file(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -232,7 +232,7 @@ class TensorRtEngine(
         return {**info, "trtexec": converting(model.absolute(), settings, words) + info["trtexec"]}
 
     def wants_feeds(self, options: Mapping[str, str], model: Path) -> str:
-        """Return ``calibration_feeds`` where int8 is asked for, and neither options nor quantizers bring the scales."""
+        """Return ``calibration_feeds`` where int8 is requested, and neither options nor quantizers give scales."""
         from tensortriage.engines.sdk import Model
 
         scaled = {"calibration_cache", "calibration_feeds", "load_engine"} & options.keys()

@@ -17,7 +17,7 @@ WORDS = {Precision.FP8E4M3: "fp8"}
 OPTIONS: Mapping[str, str] = {
     "precision": "fp32, tf32, fp16, bf16, fp8, int8 or mixed (as typed); default: mixed for a typed model, else tf32",
     "kept": "nodes that compute in float32, joined with +",
-    "fallback": "further weak formats that layers may use, joined with +, e.g. fp16 beside precision=int8",
+    "fallback": "further weak formats that layers may use, joined with +, e.g. fp16 with precision=int8",
     "typing": "weak or strong: how a format is reached (default: weak flags where the release has them)",
     "constraints": "obey or prefer the float32 of kept nodes (default obey)",
     "opt_level": "builder optimization level, 0 to 5",
@@ -41,7 +41,7 @@ OPTIONS: Mapping[str, str] = {
     "deterministic": "true: one stream, tactics timed more often, rows of a batch independent of each other where the "
     "release can",
     "avg_timing": "how often a tactic is timed (default 1)",
-    "max_aux_streams": "most streams beside the first",
+    "max_aux_streams": "largest number of streams in addition to the first",
     "sparse": "true: sparse weights",
     "refit": "true: weights can be replaced",
     "version_compatible": "true: load engines that carry host code, and save plugins with them",
@@ -53,7 +53,7 @@ OPTIONS: Mapping[str, str] = {
     "load_engine": "engine file to run instead of building one",
     "record_tactics": "true: the session reports the tactic of every layer",
     "save_tactics": "file to write the tactic of every layer to",
-    "load_tactics": "file of tactics that layers are to get",
+    "load_tactics": "file of tactics for layers to use",
     "observe": "unfused or debug: marks inner tensors for TensorRT's debug listener (10 and later)",
     "library": "tensorrt or tensorrt_rtx (default: the first that can be imported)",
     "device": "index of the CUDA device (default 0)",

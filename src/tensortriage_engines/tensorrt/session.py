@@ -92,7 +92,7 @@ class TensorRtSession(RebuiltSession, ShowsValues, TellsTactics, RepeatsBuild):
                 yield value, found[name]
 
     def plan(self) -> Plan | None:
-        """Return what the engine runs; builds for the smallest shapes when nothing has been run yet."""
+        """Return the engine's plan; builds for the smallest shapes before the first run."""
         return self._any().plan()
 
     def tactics(self) -> Sequence[Choice]:

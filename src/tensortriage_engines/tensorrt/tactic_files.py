@@ -15,7 +15,7 @@ _REPLAY, _ALGORITHM = "TacticReplayData", "Algorithm"
 
 
 def read(text: str) -> tuple[str, Sequence[Choice]]:
-    """Return what a file is, and its choices; none where it is something else.
+    """Return the kind of a file and its choices; no choices for other kinds.
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError: When a replay is damaged.

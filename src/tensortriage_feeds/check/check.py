@@ -1,4 +1,4 @@
-"""Two files of inputs held against each other, and the cost of their difference at a model's outputs."""
+"""Two files of inputs compared with each other, and the cost of their difference at a model's outputs."""
 
 import dataclasses
 import itertools
@@ -14,6 +14,8 @@ from tensortriage.sdk import DataError, Kind, TriageError, error_size, open_data
 from tensortriage_feeds.check.request import FeedFilesRequest
 from tensortriage_feeds.check.saved_outputs import SavedOutputs
 from tensortriage_feeds.differences import FoundDifference, difference
+from tensortriage_feeds.returned import cure_of as outputs_cure
+from tensortriage_feeds.returned import in_words
 from tensortriage_feeds.transforms import Tensors, cure_of, sentence
 
 FEED_FORMAT = "tensortriage.feed-difference/1"
@@ -112,7 +114,7 @@ def _saved(request: FeedFilesRequest, model: Model) -> list[Tensors]:
 def _behind_outputs(
     request: FeedFilesRequest, model: Model, outputs: Sequence[Tensors], say: Callable[[str], None]
 ) -> FeedDifference:
-    """Return of which inputs outputs are that a program saved: the first of its runners that is beyond limits."""
+    """Return the inputs that give a program's saved outputs: the first of its runners that is beyond limits."""
     series = itertools.chain.from_iterable(open_data(request.mine, model.inputs).series[:1])
     mine = {name: np.asarray(array) for name, array in next(series).tensors.items()}
     files = str(request.mine), str(request.theirs)
@@ -123,6 +125,9 @@ def _behind_outputs(
         if saved is None or limits is None:
             return FeedDifference(*files, True, True, "the outputs are those of these inputs, within their limits")
         costs = {name: error_of(figure) for name, figure in saved.figures(saved.run(mine)).items()}
+        if changed := saved.returned(mine):
+            summary = f"the program changed what its network computed: {in_words(changed)}"
+            return FeedDifference(*files, False, True, summary, cure=outputs_cure(changed), costs=costs)
         found = saved.behind(mine, limits)
         if found is None:
             say("trying known differences of meaning")
@@ -194,10 +199,8 @@ def _summary(found: FoundDifference, same: bool, unpaired: tuple[str, ...]) -> s
         nearest = (
             f"; the nearest that was tried leaves {error_size(found.residual)} of its deviation" if found.steps else ""
         )
-        return f"{named} differ{'s' * (len(found.inputs) == 1)}, in no way that is known{nearest}{lacking}"
-    left = (
-        "nothing is left" if found.residual == 0.0 else f"what is left is {error_size(found.residual)} of its deviation"
-    )
+        return f"{named} differ{'s' * (len(found.inputs) == 1)}, in no known way{nearest}{lacking}"
+    left = "nothing remains" if found.residual == 0.0 else f"{error_size(found.residual)} of its deviation remains"
     return f"{_told(found)}; {left}{lacking}"
 
 

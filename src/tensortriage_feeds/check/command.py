@@ -13,7 +13,7 @@ Examples:
   triage check feed photo.npy from_the_app.npy --json
 
 \b
-Exit codes: 0 the inputs are the same; 1 they differ, and how is told; 4 they differ, and how is not known.
+Exit codes: 0 the inputs are the same; 1 they differ in a known way; 4 they differ in an unknown way.
 """
 
 

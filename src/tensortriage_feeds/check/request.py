@@ -1,4 +1,4 @@
-"""The request of ``triage check feed``, each field with its option; light to import, for help is made of it."""
+"""The request of ``triage check feed``, each field with its option; light to import, since help needs it."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ class FeedFilesRequest:
     mine: Path = argument("MINE")
     theirs: Path = argument("THEIRS")
     model: Path | None = option(
-        "--model", "MODEL", "Tell what the difference costs at this model's outputs; needed where THEIRS has saved "
+        "--model", "MODEL", "Report the cost of the difference at this model's outputs; needed if THEIRS has saved "
         "outputs.", default=None, group="Cost")
     reference: str = reference_field("Engine that runs the model.")
     external_data_dir: Path | None = external_data_field()

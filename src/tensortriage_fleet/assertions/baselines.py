@@ -17,7 +17,7 @@ DATA = "inputs.store"
 
 
 class Triage:
-    """What a test asks about models, and compares with baselines.
+    """The questions of a test about models, compared with baselines.
 
     Args:
         root: pytest's root folder, which baselines lie in.
@@ -39,7 +39,7 @@ class Triage:
         self._save, self._compare, self._fail = save, compare, fail
 
     def check(self, model: object, target: str, *, inputs: object = None, name: str = "") -> None:
-        """Save what an engine makes of a model, with ``--triage-save``, or assert that it is as it was saved.
+        """Save the results of a model on an engine, with ``--triage-save``, or assert that they are unchanged.
 
         With neither option the verdict of a diagnosis is asserted, as by `assert_sound`.
 
@@ -94,7 +94,7 @@ class Triage:
 
 
 def triage_for(request: Any, cases: Path, options: Any) -> Triage:
-    """Return what a test's fixture is, by pytest's options."""
+    """Return the fixture of a test, by pytest's options."""
     fail = tuple(options.triage_fail.replace(",", " ").split()) if options.triage_fail else FAIL
     node: str = request.node.nodeid
     return Triage(

@@ -22,7 +22,7 @@ _LONGEST = 120
 
 
 def assert_sound(model: object, target: str, *, inputs: object = None, **more: Any) -> "Verdict":
-    """Assert that an engine computes what the model says, or that its number format explains what it is off by.
+    """Assert that an engine computes the model correctly, or that its number format explains the error.
 
     Args:
         model: As `tensortriage.diagnose` takes it.
@@ -54,7 +54,7 @@ def assert_close(
 
     Args:
         actual: Outputs, as `tensortriage.compare` takes them.
-        expected: Outputs taken as right.
+        expected: Outputs assumed to be right.
         model: The model that both are of; its noise floor is the limit.
         inputs: The inputs that they were computed from.
         tolerance: The limit instead of the noise floor, needed where there is no model.
@@ -67,11 +67,11 @@ def assert_close(
 
 
 def assert_same(model: object, targets: Sequence[str], *, inputs: object = None, **more: Any) -> "CompareResult":
-    """Assert that engines agree on a model: each with the first, within what healthy engines differ by.
+    """Assert that engines agree on a model: each with the first, within the difference between healthy engines.
 
     Args:
         model: As `tensortriage.run` takes it.
-        targets: The engines, the first taken as right.
+        targets: The engines, the first assumed to be right.
         inputs: The model's inputs; made up without any.
         **more: Further fields of `tensortriage.api.CompareRequest`.
 
@@ -107,7 +107,7 @@ def _beyond(result: "CompareResult") -> Iterator[str]:
     if rows[_MOST:]:
         yield f"  ... and {len(rows) - _MOST} more"
     for found in result.disagreements[:1]:
-        yield f"  {result.reference} is not what the model computes: '{found.value}' is off by {found.error:.3g}"
+        yield f"  {result.reference} and the model disagree: '{found.value}' is off by {found.error:.3g}"
     for name, outcome in result.outcomes.items():
         if not outcome.ok:
             yield f"  {name}: {outcome.kind.value}: {outcome.message}"

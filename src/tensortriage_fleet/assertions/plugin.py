@@ -14,11 +14,11 @@ def pytest_addoption(parser: Any) -> None:
     """Add the options, which are named after those of pytest-benchmark."""
     group = parser.getgroup("triage", "models, by TensorTriage")
     group.addoption("--triage-save", metavar="NAME", nargs="?", const="", type=_name,
-                    help="Save what triage.check measures as baselines, in .triage-baseline-NAME.")  # fmt: skip
+                    help="Save the results of triage.check as baselines, in .triage-baseline-NAME.")  # fmt: skip
     group.addoption("--triage-compare", metavar="NAME", nargs="?", const="", type=_name,
-                    help="Compare it with these; without NAME with those of 'triage baseline save'.")  # fmt: skip
+                    help="Compare with these; without NAME, with those of 'triage baseline save'.")  # fmt: skip
     group.addoption("--triage-fail", metavar="WORDS", type=_words,
-                    help=f"What fails a test, of {','.join(FAIL_WORDS)} (default: the first five).")  # fmt: skip
+                    help=f"Changes that fail a test, of {','.join(FAIL_WORDS)} (default: the first five).")  # fmt: skip
 
 
 def pytest_configure(config: Any) -> None:
@@ -45,7 +45,7 @@ def triage(request: Any, tmp_path_factory: Any) -> Any:
 def _name(word: str) -> str:
     if word and (not word.replace("-", "").replace("_", "").replace(".", "").isalnum() or Path(word).exists()):
         raise pytest.UsageError(
-            f"{word!r} is not a name of baselines: write --triage-compare=NAME, or the option behind the tests"
+            f"{word!r} is not a name of baselines: write --triage-compare=NAME, or the option after the tests"
         )
     return word
 

@@ -1,1 +1,1 @@
-"""``triage baseline``: what engines make of a folder of models, kept with the code, and checked against it later."""
+"""``triage baseline``: results of a folder of models, stored with the code and checked against it later."""

@@ -44,7 +44,7 @@ class SavedOutput:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SavedVerdict:
-    """A diagnosis, as far as it is kept.
+    """The stored part of a diagnosis.
 
     Attributes:
         verdict: The verdict's word; the slug of the error, if it ended in one.
@@ -125,7 +125,7 @@ class BaselineFolder:
         raise UsageError(
             f"{path} is outside of {self.root}, the folder that holds the baselines {self.folder.name}",
             slug="baseline-outside",
-            cure=f"give --baseline a folder beside the models, e.g. --baseline {path.parent / self.folder.name}",
+            cure=f"give --baseline a folder next to the models, e.g. --baseline {path.parent / self.folder.name}",
         )
 
     def file(self, model: str) -> Path:

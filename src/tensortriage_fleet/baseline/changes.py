@@ -1,7 +1,7 @@
-"""What is another than it was: the model, its data, the engine, a version, an output, the verdict.
+"""Changes against a baseline: the model, its data, the engine, a version, an output, the verdict.
 
 An output is as it was while it lies within what a healthy engine may be off by. Where it did not when it was saved,
-for the engine is wrong, or takes a freedom that a diagnosis checked, it is as it was while it is no farther from what
+for the engine is wrong, or takes a freedom that a diagnosis checked, it is as it was while it is no further from what
 was saved than two healthy engines may be from each other (`tensortriage.diagnose`: both limits together). What lies
 beyond is a change, unless a diagnosis of the whole acquits it.
 """
@@ -23,7 +23,7 @@ UNSTEADY = ("intermittent", "nondeterministic-run")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """One difference between a baseline and what is measured now.
+    """One difference between a baseline and the current measurement.
 
     Attributes:
         what: ``output``, ``verdict``, ``model``, ``data``, ``engine``, ``version`` or ``missing``.
@@ -58,16 +58,16 @@ def changed_premises(saved: Baseline, target: SavedTarget, now: MeasuredTarget) 
             yield Change("engine", f"{name} was {getattr(before, word)}, is {getattr(after, word)}")
     code = _others(before.code, after.code)
     if code:
-        yield Change("engine", f"the engine's code is another: {_listed(code)}")
+        yield Change("engine", f"the engine's code changed: {_listed(code)}")
     for name in _others(target.versions, now.versions):
         what = after.spec.partition(":")[0] if name == "engine" else name
         yield Change("version", f"{what} {target.versions.get(name, '-')} -> {now.versions.get(name, '-')}")
 
 
 def changed_outputs(saved: Baseline, target: SavedTarget, now: MeasuredTarget) -> Iterator[Change]:
-    """Yield the outputs that are no longer what they were."""
+    """Yield the outputs that changed."""
     if now.problem != target.problem:
-        yield Change("output", now.problem or f"it runs, and did not: {target.problem}")
+        yield Change("output", now.problem or f"it runs now, and did not before: {target.problem}")
         return
     for feed, outputs in target.outputs.items():
         found = now.outputs.get(feed, {})
@@ -90,12 +90,12 @@ def changed_verdict(before: SavedVerdict, after: SavedVerdict) -> Change | None:
 
 
 def acquitted(verdict: SavedVerdict) -> bool:
-    """Whether outputs that are others are what a healthy engine, or the same unsteady one, makes."""
+    """Whether changed outputs are healthy, or within the variation of an unsteady engine."""
     return verdict.exit_code == 0 or verdict.verdict in UNSTEADY
 
 
 def limit_now(kept: SavedOutput) -> tuple[float | None, bool]:
-    """Return the limit of an output, and whether it is one of its distance from what is right."""
+    """Return the limit of an output, and whether it limits the distance from the right result."""
     if kept.limit is None or kept.error is None:
         return None, False
     by_right = kept.error <= kept.limit
@@ -114,7 +114,9 @@ def _moved(feed: str, name: str, kept: SavedOutput, right: KeptTensor | None, fo
     known = f", {times(ratio)} its limit" if ratio is not None else ""
     shape = f" (shape {list(kept.target.shape)} -> {list(found.shape)})" if kept.target.shape != found.shape else ""
     size = (
-        f"{error_size(apart.error)} {off}" if not apart.exact else f"another in {percent(apart.error)} of its elements"
+        f"{error_size(apart.error)} {off}"
+        if not apart.exact
+        else f"different in {percent(apart.error)} of its elements"
     )
     yield Change("output", f"'{name}' is {size}{shape}{known}", feed, name, apart.error, limit, ratio)
 
@@ -125,12 +127,12 @@ def _changed_model(before: BaselineModel, after: BaselineModel) -> Change:
     gone = [name for name in before.nodes if name not in after.nodes]
     told = []
     if len(others) + len(gone) > len(after.nodes) / 2:
-        told.append(f"{len(others)} of {len(after.nodes)} nodes are others")
+        told.append(f"{len(others)} of {len(after.nodes)} nodes changed")
     elif others:
         told.append(_listed(others) + (" is another" if len(others) == 1 else " are others"))
     if gone:
         told.append(f"{_listed([repr(name) for name in gone])} left")
-    return Change("model", "; ".join(told) or "inputs, outputs or bodies of nodes are others", nodes=tuple(others))
+    return Change("model", "; ".join(told) or "inputs, outputs or bodies of nodes changed", nodes=tuple(others))
 
 
 def _changed_data(saved: Baseline, now: MeasuredTarget) -> Iterator[Change]:
@@ -141,12 +143,12 @@ def _changed_data(saved: Baseline, now: MeasuredTarget) -> Iterator[Change]:
     for (old, was), (new, is_now) in zip(sorted(before.items()), sorted(after.items()), strict=True):
         others = _others(was, is_now)
         if others or old != new:
-            named = f"feed '{new}'" + ("" if old == new else f" in the place of '{old}'")
-            yield Change("data", f"{named}: {_listed([repr(name) for name in others]) or 'no input'} is another")
+            named = f"feed '{new}'" + ("" if old == new else f" in place of '{old}'")
+            yield Change("data", f"{named}: {_listed([repr(name) for name in others]) or 'no input'} changed")
 
 
 def _others(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return the names, in the order of what is there now, whose contents differ."""
+    """Return the names whose contents differ, in the current order."""
     names = dict.fromkeys((*after, *before))
     return [name for name in names if before.get(name) != after.get(name)]
 

@@ -1,4 +1,4 @@
-"""``triage baseline``: what engines make of models is kept in files, and checked against them later."""
+"""``triage baseline``: results of models are stored in files, and checked against them later."""
 
 import contextlib
 import sys
@@ -10,23 +10,23 @@ from tensortriage_fleet.baseline.request import BaselineRequest, MeasureRequest
 
 EXIT_CODES = """
 \b
-Exit codes: 0 as it was; 1 something is another; 2 bad input; 3 an engine or a cluster cannot be used here; 4 an output
-is another, and nobody can say whether that is healthy.
+Exit codes: 0 unchanged; 1 something changed; 2 bad input; 3 an engine or a cluster cannot be used here; 4 an output
+changed, and whether that is healthy is unknown.
 """
 
 
 @click.group(cls=CommandGroup)
 def baseline() -> None:
-    """Keep what engines make of a folder of models, and check it later, as in CI."""
+    """Save the results of a folder of models, and check them later, as in CI."""
 
 
-@command(short_help="Keep outputs, verdicts and limits.", epilog=f"""\b
+@command(short_help="Save outputs, verdicts and limits.", epilog=f"""\b
 Examples:
   triage baseline save models --targets onnxruntime openvino
   triage baseline save model.onnx --targets openvino:precision=fp16 --inputs real.npz
 {EXIT_CODES}""")  # fmt: skip
 def save(request: BaselineRequest, as_json: bool) -> None:
-    """Measure and diagnose models on engines, and keep what comes out in files to be committed.
+    """Measure and diagnose models on engines, and save the results in files to commit.
 
     A file for each model has figures of its outputs, what a healthy engine may be off by, verdict, culprits, versions,
     and digests of model, data and engine. What has a baseline already is checked, and left as it is.
@@ -34,7 +34,7 @@ def save(request: BaselineRequest, as_json: bool) -> None:
     _run("save", request, as_json=as_json)
 
 
-@command(short_help="Is everything as it was?", epilog=f"""\b
+@command(short_help="Has anything changed?", epilog=f"""\b
 Examples:
   triage baseline check
   triage baseline check models --targets onnxruntime --fail output verdict model data version
@@ -43,30 +43,30 @@ def check(request: BaselineRequest, as_json: bool) -> None:
     """Check models on engines against their baselines.
 
     An output may be as far from the model's own as healthy engines are, whatever runs, threads, machines and releases
-    make of it. One that is farther off is diagnosed. It is told what is another: the model, its data, the engine, a
+    make of it. One that is further off is diagnosed. It is told what is another: the model, its data, the engine, a
     version, an output with its op, or the verdict.
     """
     _run("check", request, as_json=as_json)
 
 
-@command(short_help="Accept what is another.", epilog=f"""\b
+@command(short_help="Accept the changes.", epilog=f"""\b
 Examples:
   triage baseline update
   triage baseline update models/cnn.onnx --yes
 {EXIT_CODES}""")  # fmt: skip
 def update(
     request: BaselineRequest,
-    yes: bool = flag("--yes --accept", "Write it; without it is shown what would be accepted."),
+    yes: bool = flag("--yes --accept", "Write the baseline; without it, show what would be accepted."),
     *,
     as_json: bool,
 ) -> None:
-    """Show what a check finds another, and with --yes keep that from now on."""
+    """Show the changes that a check finds, and with --yes accept them."""
     _run("update", request, as_json=as_json, accept=yes)
 
 
 @command(hidden=True)
 def measure(request: MeasureRequest, as_json: bool) -> None:
-    """Measure a model on a target; what ``save`` and ``check`` start in processes of their own."""
+    """Measure a model on a target; ``save`` and ``check`` run this in separate processes."""
     from tensortriage_fleet.baseline.measure import measure as measured
     from tensortriage_fleet.baseline.measure import measure_envelope
 

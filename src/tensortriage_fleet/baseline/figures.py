@@ -1,4 +1,4 @@
-"""What is kept of a tensor in a file that is committed: all of a small one, a sketch of a large one.
+"""The stored figures of a tensor in a committed file: all of a small one, a sketch of a large one.
 
 A sketch is `PROJECTIONS` random projections (`tensortriage.compare.metrics.random_projection`): the squares of what two
 sketches differ by have the squared distance of the tensors as their mean, wherever in the tensor the difference is.
@@ -30,7 +30,7 @@ TEXT = "text"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KeptTensor:
-    """A tensor, as far as it is kept.
+    """The stored part of a tensor.
 
     Attributes:
         dtype: Its type, as numpy calls it.
@@ -82,7 +82,7 @@ class KeptDistance:
     exact: bool = False
 
     def within(self, limit: float) -> bool:
-        """Return whether the distance is within a limit, as far as an estimate can tell; NaN and Inf never are."""
+        """Return whether the estimated distance is within a limit; NaN and Inf never are."""
         if self.error == 0.0 or not self.estimated:
             return self.error <= limit
         if self.exact:
@@ -92,13 +92,13 @@ class KeptDistance:
 
 
 def excess(projections: int) -> float:
-    """Return the factor by which one estimate of a million exceeds the distance that it is made of."""
+    """Return the factor by which one estimate in a million exceeds the true distance."""
     spread = 2.0 / (9.0 * projections)
     return float((1.0 - spread + QUANTILE * math.sqrt(spread)) ** 1.5)
 
 
 def figures_of(array: np.ndarray) -> KeptTensor:
-    """Return what is kept of a tensor."""
+    """Return the stored part of a tensor."""
     array = np.ascontiguousarray(array)
     if array.dtype.kind in "OSU":
         words = [str(word) for word in array.ravel()]

@@ -169,7 +169,7 @@ def _versions(spec: EngineSpec) -> dict[str, str]:
 
 
 def _version_there(python: str, package: str) -> str:
-    """Return the version of a package in another Python of this machine; empty where it does not tell."""
+    """Return the version of a package in another Python of this machine; empty if unknown."""
     code = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
     try:
         command: Sequence[str] = [os.path.expanduser(python), "-I", "-c", code, package]
@@ -180,7 +180,7 @@ def _version_there(python: str, package: str) -> str:
 
 
 def _processor() -> str:
-    """Return the name of the processor, as Linux tells it; empty elsewhere."""
+    """Return the name of the processor from Linux; empty elsewhere."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""What is measured of a model on a target, and of what healthy engines make of it: two questions, a process for each.
+"""Measurements of a model on a target and on healthy engines: two questions, a process for each.
 
 The documents go from these processes to the command, which puts them into the file of a model.
 """
@@ -103,7 +103,7 @@ class Allowed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Envelope:
-    """What healthy engines make of a model.
+    """The results of healthy engines on a model.
 
     Attributes:
         golden: The outputs, every result correctly rounded.

@@ -1,4 +1,4 @@
-"""The questions that a baseline is made of, as cells of a batch: each a process of its own, kept by content.
+"""The questions behind a baseline, as cells of a batch: each a process of its own, kept by content.
 
 ``measure`` runs the target, ``envelope`` evaluates the model as healthy engines do, ``diagnose`` diagnoses. A check
 measures; what it finds as it was is not asked anything else.
@@ -65,14 +65,14 @@ class Answered:
 
     @property
     def measured(self) -> MeasuredTarget:
-        """What was measured, with the code that the engine had loaded beside its file."""
+        """The measurement, with the code that the engine had loaded besides its file."""
         found = load(self.folder / DOCUMENT, MeasuredTarget)
         code = {**found.engine.code, **(_loaded(self.folder / CODE, self.home) if self.home else {})}
         return dataclasses.replace(found, engine=dataclasses.replace(found.engine, code=code))
 
     @property
     def envelope(self) -> Envelope:
-        """What healthy engines make of the model."""
+        """The results of healthy engines on the model."""
         if self.said:
             return load(self.folder / DOCUMENT, Envelope)
         return Envelope({}, {}, self.ending.summary)
@@ -121,7 +121,7 @@ class BaselineQuestions:
         self._entered.close()
 
     def ask(self, kind: str, about: Sequence[BaselineSubject]) -> dict[BaselineSubject, Answered]:
-        """Put one question about each of some models on targets.
+        """Put one question about each of given models on targets.
 
         Args:
             kind: ``measure``, ``envelope`` or ``diagnose``.

@@ -1,4 +1,4 @@
-"""The requests of ``triage baseline``, each field with its option; light to import, for help is made of it."""
+"""The requests of ``triage baseline``, each field with its option; light to import, since help needs them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from tensortriage.api import Limits
 
 FOLDER = Path(".triage-baseline")
-"""Where baselines are kept unless told otherwise; to be committed."""
+"""Where baselines are kept unless another format is requested; to be committed."""
 FAIL = ("output", "verdict", "model", "data", "missing")
-"""What a baseline fails by unless told otherwise."""
+"""Changes that fail a baseline by default."""
 MAY_FAIL = (*FAIL, "engine", "version")
 """All that it can fail by."""
 
@@ -36,10 +36,10 @@ class BaselineRequest:
     Attributes:
         paths: Model files, and folders of them; none for all that have a baseline.
         targets: Engines; none for those of the baselines.
-        inputs: Data for every model; none for those beside it, or of its baseline.
+        inputs: Data for every model; none for those next to it, or of its baseline.
         folder: Folder of the baselines.
         fail: What makes a check fail.
-        name: What the only model is kept as, in the place of its path.
+        name: What the only model is kept as, in place of its path.
         alone: Whether a model that is another is kept without its baselines on other targets.
     """
 
@@ -48,14 +48,14 @@ class BaselineRequest:
     targets: tuple[str, ...] = option("--targets --target -t", "ENGINE...", "Engines  [default: those of the "
                                       "baselines].", default=())
     inputs: tuple[str, ...] = option("--inputs", "PATH...", "Data for every model  [default: those that its baseline "
-                                     "names, else NAME.npz or test_data_set_* beside it, else made up].", default=())
+                                     "names, else NAME.npz or test_data_set_* next to it, else made up].", default=())
     folder: Path = option("--baseline", "DIR", "Folder of the baselines, to be committed; paths in it are relative to "
                           "the folder that holds it.", default=FOLDER)
-    fail: tuple[str, ...] = option("--fail", "WORD...", f"What makes it fail, of {', '.join(MAY_FAIL)}.", default=FAIL,
-                                   choices=MAY_FAIL)
-    arrays: bool = flag("--arrays", "Keep the outputs themselves too, as --load-outputs of triage run takes them.")
-    fresh: bool = flag("--fresh", "Ask every engine again.")
-    jobs: int = option("--jobs -j", "N", "Processes at once.", default=1, least=1, group="Limits")
+    fail: tuple[str, ...] = option("--fail", "WORD...", f"Changes that make it fail, of {', '.join(MAY_FAIL)}.",
+                                   default=FAIL, choices=MAY_FAIL)
+    arrays: bool = flag("--arrays", "Save the outputs themselves too, as --load-outputs of triage run takes them.")
+    fresh: bool = flag("--fresh", "Run every engine again.")
+    jobs: int = option("--jobs -j", "N", "Number of parallel processes.", default=1, least=1, group="Limits")
     cluster: ClusterSpec | None = cluster_field("Run them there: ", read=ClusterSpec.parse)
     timeout_seconds: float | None = option("--timeout", "SECONDS", "Time limit of each process.", default=None, above=0)
     memory_limit: str = option("--memory-limit", "BYTES", "Memory limit of each process, e.g. 8G.", default="")

@@ -1,4 +1,4 @@
-"""Result of saving, checking or updating baselines: every model on every target, and what is another than it was."""
+"""Result of saving, checking or updating baselines: every model on every target, and the changes."""
 
 import dataclasses
 import enum
@@ -9,7 +9,7 @@ from tensortriage_fleet.baseline.changes import Change
 
 
 class EntryOutcome(enum.Enum):
-    """What became of a model on a target; the value is the word in files."""
+    """The outcome of a model on a target; the value is the word in files."""
 
     SAME = "same"
     """As it was: nothing that makes a check fail is another."""
@@ -82,7 +82,7 @@ class BaselineResult:
 
     @property
     def exit_code(self) -> int:
-        """Exit code: 1 where something is another, else that of what could not be run or judged."""
+        """Exit code: 1 where something changed, else that of cells that could not be run or judged."""
         if any(entry.outcome in (EntryOutcome.CHANGED, EntryOutcome.NEW, EntryOutcome.GONE) for entry in self.entries):
             return 1
         codes = [entry.code for entry in self.entries if entry.outcome is EntryOutcome.NOT_CHECKED]

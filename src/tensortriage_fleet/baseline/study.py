@@ -29,7 +29,7 @@ from tensortriage_fleet.baseline.subjects import BaselineSubject, subjects
 RESULT = "baseline.json"
 SAVE, CHECK, UPDATE = "save", "check", "update"
 PREMISES = ("model", "data")
-"""What outputs are of: where one is another, so may they be."""
+"""The sources of outputs: if one changed, outputs may change as well."""
 UNJUDGED_CODE = 4
 DIGITS = 4
 """Significant digits of an error that is kept."""
@@ -90,7 +90,7 @@ class _Study:
         self._changes: dict[BaselineSubject, tuple[Change, ...]] = {}
 
     def entries(self, about: Sequence[BaselineSubject], *, accept: bool) -> Iterator[BaselineEntry]:
-        """Yield what became of models on targets, once what is to be written is written."""
+        """Yield the outcomes of models on targets, after all files are written."""
         there = [subject for subject in about if (self._folder.root / subject.path).exists()]
         self._measured = self._questions.ask(MEASURE, there)
         said = [subject for subject in there if self._measured[subject].said]
@@ -103,7 +103,7 @@ class _Study:
         yield from found.values()
 
     def _doubted(self, subject: BaselineSubject) -> bool:
-        """Whether a diagnosis has to say what a model on a target is now."""
+        """Whether a model on a target needs a new diagnosis."""
         if subject.is_new:
             return self._command != CHECK
         return any(change.what in ("output", *PREMISES) for change in self._changes[subject])
@@ -129,7 +129,7 @@ class _Study:
         return BaselineEntry(subject.model, subject.target, outcome, changes, verdict, reason, report=report, kept=kept)
 
     def _write(self, entries: Mapping[BaselineSubject, BaselineEntry]) -> dict[BaselineSubject, BaselineEntry]:
-        """Write what is new or another into the files of its models; return the entries of what was written."""
+        """Write new and changed results into the files of their models; return the written entries."""
         found = {}
         wanted = [s for s, entry in entries.items() if entry.outcome is not EntryOutcome.NOT_CHECKED]
         gone = [s for s in wanted if entries[s].outcome is EntryOutcome.GONE]
@@ -162,7 +162,7 @@ class _Study:
             others = {}
         elif others and not same and not self._renewed(subject, others):
             raise UsageError(
-                f"{subject.model} or its data changed, and its baselines on {', '.join(others)} are of what it was",
+                f"{subject.model} or its data changed, and its baselines on {', '.join(others)} are of the old version",
                 slug="baseline-targets",
                 cure="update it on all of its targets: leave --targets out",
             )

@@ -1,4 +1,4 @@
-"""Which models, with which data, on which targets: what is named, what lies beside a model, what a baseline says."""
+"""Which models, with which data, on which targets: what is named, what lies next to a model, what a baseline says."""
 
 import dataclasses
 import os
@@ -12,9 +12,9 @@ from tensortriage_fleet.baseline.request import BaselineRequest
 
 MODEL = ".onnx"
 DATA = (".npz", ".safetensors", ".json")
-"""Endings of a model's data beside it."""
+"""Endings of a model's data next to it."""
 DATA_SETS = "test_data_set_*"
-"""Folders of data beside a model that is alone in its own, as ONNX's model zoo has it."""
+"""Folders of data next to a model that is alone in its own, as ONNX's model zoo has it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)  # it is itself, not what is equal: a key
@@ -25,7 +25,7 @@ class BaselineSubject:
         model: The model: its path from the root of the baselines, or a name of its own.
         path: Its file.
         target: The engine, as it is run.
-        key: The target of the baseline that it is held against, or under which it is saved.
+        key: The target of the baseline that it is compared with, or under which it is saved.
         inputs: Files of its data, from the root; none where they are made up.
         saved: The model's baselines; None for none.
     """
@@ -44,12 +44,12 @@ class BaselineSubject:
 
 
 def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) -> list[BaselineSubject]:
-    """Return what a command is about.
+    """Return the subjects of a command.
 
     Args:
         request: The command.
         folder: The baselines.
-        saving: Whether targets are saved under their own names; else one is held against a baseline of its engine.
+        saving: Whether targets are saved under their own names; else one is compared with a baseline of its engine.
 
     Raises:
         UsageError: When there is no model (``baseline-empty``) or no target (``target-missing``), or a model lies
@@ -58,7 +58,7 @@ def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) 
     models = [request.name] if request.name else list(dict.fromkeys(_models(request, folder)))
     if not models:
         raise UsageError(
-            f"there is no baseline in {folder.folder}" if not request.paths else "there is no model in what is named",
+            f"there is no baseline in {folder.folder}" if not request.paths else "there is no model in the given paths",
             slug="baseline-empty",
             cure="triage baseline save FOLDER_OR_FILES --targets ENGINE",
         )

@@ -46,7 +46,7 @@ def entry_lines(entry: BaselineEntry, case: str) -> Iterator[str]:
 
 
 def closing_lines(result: BaselineResult) -> Iterator[str]:
-    """Yield the summary, and what to do next."""
+    """Yield the summary and the next steps."""
     told = ", ".join(
         f"{result.count_of(outcome)} {word}" for outcome, word in WORDS.items() if result.count_of(outcome)
     )

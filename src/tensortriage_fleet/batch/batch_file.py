@@ -124,7 +124,7 @@ class BatchFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         feeds: Name to feed; none for made-up data.
         targets: Name to target.
         commands: Name to command.
-        reference: Spec of the engine that is taken as right; empty for the default.
+        reference: Spec of the engine that is assumed to be right; empty for the default.
         timeout: Longest cell in seconds; None for no limit.
         exclude: Cells that do not exist.
         expect: What is expected; of the cells that none names, that nothing is wrong.
@@ -168,7 +168,7 @@ def read_batch_file(path: Path) -> BatchFile:
         raise DataError(
             f"{path} has format {data['format']!r}, expected '{FORMAT}'",
             slug="format-unknown",
-            cure="write it as docs/batch.md says, or use the version of TensorTriage that it is for",
+            cure="write it as docs/batch.md describes, or use the version of TensorTriage that it is for",
         )
     plain = {**data, **{name: _table(path, name, data[name]) for name in _TABLES if name in data}}
     for name, kind in _LISTS.items():
@@ -252,7 +252,7 @@ def _table(path: Path, name: str, table: object) -> object:
             raise DataError(
                 f"{path}: {key!r} in '{name}' is not a name",
                 slug="batch-file-name",
-                cure="begin names with a letter or digit; go on with these, blanks, and . _ + - (in YAML, quote "
+                cure="begin names with a letter or digit, followed by these, blanks, and . _ + - (in YAML, quote "
                 "numbers and words such as no)",
             )
         if isinstance(entry, dict):

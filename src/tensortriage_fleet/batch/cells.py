@@ -136,7 +136,7 @@ def named_by(rule: CellPattern, cell: Cell) -> bool:
 def _unused(source: Path, table: str, rule: CellPattern) -> DataError:
     said = ", ".join(f"{key}={value}" for key, value in _places(rule).items()) or "any cell"
     return DataError(
-        f"{source}: an entry of '{table}' ({said}) holds for no cell",
+        f"{source}: an entry of '{table}' ({said}) applies to no cell",
         slug="batch-pattern",
         cure="correct its names, or put it before the entry that names the same cells",
     )
@@ -180,7 +180,7 @@ def _crossed(batch: BatchFile, source: Path) -> Iterator[Cell]:
 
 
 def needs_of(target: BatchTarget) -> CommandNeeds:
-    """Return what a target needs of where it runs."""
+    """Return the resources that a target needs."""
     try:
         on_gpu = resolved_engine(EngineSpec.parse(target.engine)).on_gpu
     except TriageError:

@@ -15,13 +15,13 @@ Examples:
   triage batch release.yaml --junit batch.xml --json
 
 \b
-Exit codes: 0 all as expected; 1 not; 2 bad input; 3 no cluster; 130 interrupted (run again to go on).
+Exit codes: 0 all as expected; 1 not; 2 bad input; 3 no cluster; 130 interrupted (run again to resume).
 """
 
 
 @command(epilog=EPILOG)
 def batch(request: BatchRequest, as_json: bool) -> None:
-    """Run many models, feeds and targets from one file, and compare with what is expected.
+    """Run many models, feeds and targets from one file, and compare with the expected results.
 
     FILE is YAML or TOML; the files that it names are relative to it. Each cell, a command on a model, a feed and a
     target, is a process of its own. Cells that have ended are not run again, unless the model, the feed, the options or

@@ -124,7 +124,7 @@ def _said(data: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _run_words(data: Mapping[str, Any]) -> str:
-    """Return the worst of what is wrong, else how many tensors are within their limits."""
+    """Return the worst fault, else the number of tensors within their limits."""
     rows = [row for found in data["comparisons"] for row in found["comparison"]["rows"]]
     found = findings_of(data)
     if found:

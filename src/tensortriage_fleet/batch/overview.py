@@ -29,7 +29,7 @@ class OverviewRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OverviewTable:
-    """Rows of models and feeds, columns of targets and commands; what takes neither has a table of its own."""
+    """Rows of models and feeds, columns of targets and commands; cells with neither have their own table."""
 
     columns: Sequence[tuple[str, str]]
     rows: Sequence[OverviewRow]
@@ -54,7 +54,7 @@ def _summary(cell: CellResult) -> str:
 
 
 def _in_short(cell: CellResult) -> str:
-    """Return what a cell ended in; the sentences of one that is not as expected stand in the table of those."""
+    """Return the outcome of a cell; unexpected ones have their sentences in a separate table."""
     assert cell.ending is not None
     told = "" if cell.outcome is CellOutcome.UNEXPECTED else cell.ending.summary
     return cell.ending.verdict or told or ("no end" if cell.ending.code is None else f"exit code {cell.ending.code}")
@@ -66,7 +66,7 @@ def _unexpected(result: BatchResult) -> Table:
         Column("expected", lambda cell: cell.expected),
         Column("note", lambda cell: cell.note, Looks.QUIET),
         Column("why not", lambda cell: cell.reason.removesuffix(f": {_summary(cell)}"), Looks.SENTENCE),
-        Column("what it said", lambda cell: _summary(cell) if _summary(cell) != cell.reason else "", Looks.SENTENCE),
+        Column("its output", lambda cell: _summary(cell) if _summary(cell) != cell.reason else "", Looks.SENTENCE),
         Column("command", lambda cell: cell.line, Looks.CODE),
     )
     cells = [cell for cell in result.cells if cell.outcome is CellOutcome.UNEXPECTED]

@@ -56,7 +56,7 @@ class ShownBatch:
         raise UsageError(
             f"'{format_name}' shows tensors on a graph, and this case is a batch",
             slug="report-format-batch",
-            cure="take another, or render the case of a cell: CASE/cells/CELL/case",
+            cure="use another, or render the case of a cell: CASE/cells/CELL/case",
         )
 
     def show(self, *, err: bool) -> None:

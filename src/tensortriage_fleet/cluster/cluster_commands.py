@@ -98,5 +98,5 @@ def _see(folder: Path) -> None:
         raise UsageError(
             f"a node of the cluster has no folder {folder}",
             slug="cluster-folder-missing",
-            cure="work in a folder that all nodes share, or take --cluster local:N",
+            cure="work in a folder that all nodes share, or use --cluster local:N",
         )

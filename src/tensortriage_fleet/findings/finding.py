@@ -1,4 +1,4 @@
-"""What a command found, read from its document: a finding for each op to blame, else for each output beyond its limit.
+"""The findings in a command's document: one for each op to blame, else for each output beyond its limit.
 
 A document is read as plain data, as other programs would read it, so that the case of a diagnosis, the cell of a batch
 and a file that was kept are the same here.
@@ -55,7 +55,7 @@ class Finding:
 
     @property
     def ratio_words(self) -> str:
-        """How many times its limit the output is off by; empty where no number says it."""
+        """The output's error as a multiple of its limit; empty without a number."""
         return times(self.ratio) if self.ratio is not None and math.isfinite(self.ratio) else ""
 
     @property
@@ -66,14 +66,14 @@ class Finding:
 
     @property
     def details(self) -> tuple[str, ...]:
-        """What the message leaves open: output, op and module."""
+        """The uncertainty of the message: output, op and module."""
         word = "made by" if self.rule == BEYOND else "op"  # nobody has said that it is to blame
         named = [f"{word} {self.op}" if self.op else "", f"module {self.module}" if self.module else ""]
         return tuple(filter(None, (self.output_words, *named)))
 
 
 def findings_of(document: Document) -> tuple[Finding, ...]:
-    """Return what a document tells to be wrong; nothing for one that tells nothing, or of a kind that names no op."""
+    """Return the faults in a document; none for a document without faults or of a kind that names no op."""
     read = _READERS.get(kind_of(document))
     return tuple(read(document)) if read is not None else ()
 
@@ -131,7 +131,7 @@ def _run(document: Document) -> Iterator[Finding]:
         if ended["kind"] != "ok":
             yield Finding(ended["kind"], f"{ended['kind']} on {name}", ended["message"])
     for found in document.get("disagreements", ())[:1]:
-        message = f"the reference is not what the model computes: '{found['value']}' is off (limit: {found['limit']})"
+        message = f"the reference and the model disagree: '{found['value']}' is off (limit: {found['limit']})"
         title = f"{REFERENCE_WRONG} at {found['op_type']} '{found['node']}'"
         yield Finding(REFERENCE_WRONG, title, message, node=found["node"], op_type=found["op_type"])
     for row in _worst_rows(document):

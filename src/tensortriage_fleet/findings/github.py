@@ -42,7 +42,7 @@ def annotations(found: Iterable[Located], repository: Repository) -> Iterator[st
 
 
 def tell(document: Document, source: Path, page: str, *, err: bool) -> None:
-    """Annotate what a document tells to be wrong, and add to the page of the job; elsewhere do nothing.
+    """Annotate the faults in a document, and add to the page of the job; elsewhere do nothing.
 
     Args:
         document: What a command found, as it writes it with ``--json``.

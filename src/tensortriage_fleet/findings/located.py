@@ -52,7 +52,7 @@ class Located:
 
 
 def located_in(document: Document, source: Path) -> Sequence[Located]:
-    """Return what a document tells to be wrong; nothing where all is well.
+    """Return the faults in a document; none where all is well.
 
     Args:
         document: What a command wrote with ``--json``.
@@ -71,7 +71,7 @@ def located_in(document: Document, source: Path) -> Sequence[Located]:
 
 
 def question_of(document: Document) -> tuple[str, Path | None, str]:
-    """Return what a document is about, in words, the model, and the command line that asked it, if it says so."""
+    """Return the subject of a document in words, its model, and its command line, if it has them."""
     case = document.get("case") or {}
     facts = case.get("target_model") or case.get("model") or {}
     model = facts.get("path") or document.get("model")
@@ -95,7 +95,7 @@ def _of_cell(cell: dict[str, Any], folder: Path, case: Path) -> Iterator[Located
 
 
 def _of_entry(entry: dict[str, Any], folder: Path, case: Path) -> Located:
-    """Return what is another than a baseline says: the output that is farthest off, with the op of the diagnosis."""
+    """Return the changes against a baseline: the output that is farthest off, with the op of the diagnosis."""
     outcome, changes, verdict = entry["outcome"], entry["changes"], entry.get("verdict") or {}
     outputs = [change for change in changes if change["ratio"] is not None]
     worst: dict[str, Any] = max(outputs, key=lambda change: float(change["ratio"]), default={})

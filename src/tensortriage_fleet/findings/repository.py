@@ -49,7 +49,7 @@ class Repository:
         return FilePlace(source, finding.line) if source else FilePlace("" if model is None else self.path(model))
 
     def path(self, file: Path) -> str:
-        """Return the path of a file from the repository; of one outside as it is."""
+        """Return the path of a file from the repository; one outside is unchanged."""
         absolute = Path(os.path.abspath(file))
         for known in (absolute, absolute.resolve()):
             if known.is_relative_to(self.root):

@@ -1,4 +1,4 @@
-"""Differences that an attribute says: what others have in its place."""
+"""Differences in an attribute: what others have in its place."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence

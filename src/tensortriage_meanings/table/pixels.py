@@ -1,4 +1,4 @@
-"""Differences of a Resize that no attribute says: which pixel is the nearest, in whole numbers."""
+"""Differences of a Resize beyond its attributes: which pixel is the nearest, in whole numbers."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -39,7 +39,7 @@ def _nearest(site: MeantNode) -> Iterator[Meaning]:
         yield Meaning(
             f"coordinate_transformation_mode were {words}, not {given}",
             body=f"({', '.join(names)}) => (y) {{ {steps}y = Identity({value}) }}",
-            cure="set both attributes so, with sizes instead of scales; where a pixel still differs, take it by Gather",
+            cure="set both attributes this way, with sizes instead of scales; where a pixel still differs, use Gather",
         )
 
 

@@ -128,7 +128,7 @@ def _leads_to_root(subject: LintSubject, node: Node, depth: int = 3) -> bool:
 
 
 def _is_protected(subject: LintSubject, node: Node) -> bool:
-    """Whether a node's operand was cast to float32 for it, which in a typed model is what keeps it safe."""
+    """Whether a node's operand was cast to float32 for it, which keeps it safe in a typed model."""
     for value in node.inputs[:1]:
         producer = subject.graph.producer(value)
         while producer is not None and producer.op_type in ("Sub", "Mul"):

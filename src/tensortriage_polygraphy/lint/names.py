@@ -40,7 +40,7 @@ def check_file(proto: onnx.ModelProto) -> Iterator[LintFinding]:
                            "remove it: triage surgeon sanitize --cleanup")  # fmt: skip
     unused = sorted(initializers - used)
     for name in unused[:_MOST]:
-        yield _finding("initializer-unused", "", "", name, "it only takes room",
+        yield _finding("initializer-unused", "", "", name, "it only takes up space",
                        "remove it: triage surgeon sanitize --cleanup")  # fmt: skip
     called = {(node.domain, node.op_type) for nodes in _node_lists(proto) for node in all_nodes(nodes)}
     for function in proto.functions:

@@ -1,4 +1,4 @@
-"""Integers and doubles that an engine computes in a narrower type than the model says.
+"""Integers and doubles that an engine computes in a narrower type than the model declares.
 
 TensorRT before 10 and OpenVINO compute int64 in int32, and most engines float64 in float32. What does not fit is cut
 off or wraps around, without a word.

@@ -22,11 +22,11 @@ SLUGS: Mapping[str, str] = {
     "engine-refuses": "The engine does not build it",
     "engine-fails": "The engine builds it and fails to run it",
     "engine-crashes": "The engine's process dies of it",
-    "engine-hangs": "The engine does not come back",
+    "engine-hangs": "The engine hangs",
     "engine-out-of-memory": "The engine needs more memory than there is",
-    "engine-not-asked": "The engine could not be asked, because inputs could not be made up",
+    "engine-not-asked": "The engine could not be tried, because no inputs could be made up",
 }
-"""What an engine's answer is called; docs/lint.md explains each."""
+"""Rules by an engine's outcome; docs/lint.md explains each."""
 
 _SLUG_OF = {
     OutcomeKind.BUILD_FAILED: "engine-refuses",

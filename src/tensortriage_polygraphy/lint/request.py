@@ -1,4 +1,4 @@
-"""What is linted, each field with its option; light to import, for help is made of it."""
+"""The request of a lint, each field with its option; light to import, since help needs it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ ENGINE = "Engine"
 
 @request
 class LintRequest:
-    """What to lint.
+    """The request of a lint.
 
     Attributes:
         model: ONNX file.

@@ -30,11 +30,11 @@ from tensortriage_polygraphy.dialect import PolygraphyDialect
 from tensortriage_polygraphy.repeat_check.repeat import Repeated, RepeatGoal, repeat
 
 CANDIDATE = "repeat"
-"""What the replay of a repetition calls its subject: there is only one."""
+"""The only candidate in the replay of a repetition."""
 
 _ENDED = {
     RepeatStop.REACHED: "",
-    RepeatStop.MOST_RUNS: "; stopped at the most runs allowed",
+    RepeatStop.MOST_RUNS: "; stopped at the maximum number of runs",
     RepeatStop.BUDGET: "; stopped by the budget",
     RepeatStop.INTERRUPTED: "; interrupted",
 }
@@ -43,7 +43,7 @@ _ENDED = {
 def repeat_and_show(
     goal: RepeatGoal, spec: CheckSpec, save_replay: Path | None, loaded: Path | None, *, as_json: bool
 ) -> NoReturn:
-    """Repeat a check (or ask, when it has no words), show what came of it and exit.
+    """Repeat a check (or ask, when it has no words), show the result and exit.
 
     Raises:
         click.UsageError: Without ``--until`` where Polygraphy asks for it.
@@ -72,7 +72,7 @@ def summary(result: Repeated) -> Iterator[str]:
     told = result.passed + result.failed
     yield (
         f"{made} runs, {result.passed} passed, {result.failed} failed"
-        + (f", {result.unresolved} told nothing" if result.unresolved else "")
+        + (f", {result.unresolved} unresolved" if result.unresolved else "")
         + f", {result.seconds:.1f} s"
         + _ENDED[result.stop]
     )
@@ -99,7 +99,7 @@ def _asked(iteration: int) -> Ruling:
     if reply is Reply.QUIT:
         raise KeyboardInterrupt
     failed = reply is Reply.FAIL
-    return Ruling(failed, "failed" if failed else "", "as you said")
+    return Ruling(failed, "failed" if failed else "", "as reported by you")
 
 
 def _with_replay(
@@ -107,7 +107,7 @@ def _with_replay(
 ) -> Callable[[int], Ruling]:
     def replayed(iteration: int) -> Ruling:
         if replay is not None and iteration not in known:
-            replay.about_to_check(_entry(iteration, Ruling(True, "skipped", "the check did not come back")))
+            replay.about_to_check(_entry(iteration, Ruling(True, "skipped", "the check did not finish")))
         ruling = known.get(iteration) or run(iteration)
         if replay is not None:
             replay.add(_entry(iteration, ruling))
@@ -132,7 +132,7 @@ def _entry(iteration: int, ruling: Ruling) -> Entry:
 
 def _observer(tell: Callable[[str], None]) -> Callable[[int, Ruling], None]:
     def observe(iteration: int, ruling: Ruling) -> None:
-        word = "told nothing" if ruling.failed is None else "failed" if ruling.failed else "passed"
+        word = "unresolved" if ruling.failed is None else "failed" if ruling.failed else "passed"
         tell(f"run {iteration + 1}: {word} ({ruling.reason})")
 
     return observe

@@ -25,7 +25,7 @@ def debug_repeat(
     *,
     as_json: bool,
 ) -> None:
-    """Run a check repeatedly, sort its artifacts, and say how often it fails, with a confidence interval.
+    """Run a check repeatedly, sort its artifacts, and report its failure rate with a confidence interval.
 
     Stops when the failure rate is known well enough, unless --until says otherwise. Without --check you are asked
     whether each run passed.

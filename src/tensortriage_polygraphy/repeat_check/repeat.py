@@ -20,7 +20,7 @@ REPEAT_FORMAT = "tensortriage.repeat/1"
 
 @request
 class RepeatGoal:
-    """What to repeat for."""
+    """The goal of repeating."""
 
     # fmt: off
     until: Until | int = option(
@@ -48,12 +48,12 @@ class RepeatGoal:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Repeated:
-    """What the runs gave.
+    """The results of the runs.
 
     Attributes:
         passed: Runs that passed.
         failed: Runs that failed.
-        unresolved: Runs that told nothing (out of time); not part of the rate.
+        unresolved: Runs that were unresolved (out of time); not part of the rate.
         rate: Share of failing runs; None without any that told something.
         low: Lower end of the confidence interval of the rate.
         high: Upper end.
@@ -79,7 +79,7 @@ class Repeated:
 
     @property
     def exit_code(self) -> int:
-        """0 when every run passed, 1 when one failed, 4 when runs told nothing and none failed."""
+        """0 when every run passed, 1 when one failed, 4 when runs were unresolved and none failed."""
         if self.failed:
             return 1
         return 0 if self.passed and not self.unresolved else 4
@@ -88,7 +88,7 @@ class Repeated:
 def repeat(
     run: Callable[[int], Ruling], goal: RepeatGoal, *, observe: Callable[[int, Ruling], None] | None = None
 ) -> Repeated:
-    """Run a check again and again; Ctrl-C ends it with what there is.
+    """Run a check repeatedly; Ctrl-C ends it with the results so far.
 
     Args:
         run: Makes one run, given its number from 0, and judges it.

@@ -1,4 +1,4 @@
-"""8-bit models with explicit Q/DQ pairs, scales taken from samples: calibrated once, written for any choice of nodes.
+"""8-bit models with explicit Q/DQ pairs, scales from samples: calibrated once, written for any choice of nodes.
 
 Calibration is ONNX Runtime's; which values get a pair, and in which types, follows the engine that will run the model
 (`tensortriage_quantize.pairs.engine_styles`). The ranges are measured once and reused, so that a search may try
@@ -45,7 +45,7 @@ grows with the square of the bins."""
 
 
 class Calibration(enum.Enum):
-    """How a tensor's range is chosen from the values seen, and by whom; the value is the word on the command line."""
+    """The choice of a tensor's range from the values seen; the value is the word on the command line."""
 
     MINMAX = "minmax"
     ENTROPY = "entropy"
@@ -149,7 +149,7 @@ class ModelQuantizer:
         return insert_pairs(self._model, self._plan({*self._always, *kept}), self.ranges, given)
 
     def keeping(self, kept: Collection[str]) -> Self:
-        """Return the same quantizer, with some nodes left float in any case."""
+        """Return the same quantizer, with given nodes left float in any case."""
         other = copy.copy(self)
         other._always = frozenset(kept)
         return other

@@ -110,7 +110,7 @@ def _unrounded(scales: np.ndarray, block: int, dtype: DType) -> BlockFit:
         return BlockFit("fits")
     return BlockFit(
         "scale-unrounded",
-        words=f"{odd} of its {scales.size} scales are no powers of two, which E8M0 cannot hold: an engine that "
+        words=f"{odd} of its {scales.size} scales are not powers of two, which E8M0 cannot hold: an engine that "
         "computes in MX rounds them; store 2 ** (floor(log2(largest)) - emax)",
     )
 
@@ -122,7 +122,7 @@ def _mistake(
     blocks: Blocks,
     least: float,
 ) -> tuple[str, str]:
-    """Name what is wrong: the one change after which the same scales fit, or what they look like."""
+    """Name the fault: the one change after which the same scales fit, or what they look like."""
     scales, zeros = given
     axis, block, dtype = blocks.axis, blocks.size, blocks.dtype
     if (scales == 1).all():
@@ -147,21 +147,21 @@ def _mistake(
     tried.append((_error(x, scales / factor, zeros, axis, block, dtype), f"scale-too-{word}", text))
     if zeros.any() or best[1].any():
         fitting = _zeros(x, scales, axis, block, dtype)
-        text = "its zero points, or that there are none, do not fit its scales and numbers; calibrate again"
+        text = "its zero points, or their absence, do not fit its scales and numbers; calibrate again"
         tried.append((_error(x, scales, fitting, axis, block, dtype), "zero-point", text))
     found, kind, words = min(tried)
     return (kind, words) if _near(found, least) else _likeness(scales, best[0])
 
 
 def _likeness(scales: np.ndarray, best: np.ndarray) -> tuple[str, str]:
-    """Name what scales look like that no single change makes fit."""
+    """Describe scales that no single change makes fit."""
     for along, size in enumerate(scales.shape):
         first = np.take(scales, [0], axis=along)
         if size > 1 and (scales == first).all():
             return (
                 "scale-repeated",
-                f"its scales are the same all along axis {along}, where the numbers ask for others: broadcast from "
-                "fewer? Store one for each block",
+                f"its scales are the same all along axis {along}, where the numbers need others: broadcast from "
+                f"fewer? Store one for each block",
             )
     low, high = (float(np.quantile(scales / best, share)) for share in (0.05, 0.95))
     text = (

@@ -1,4 +1,4 @@
-"""What is quantized in blocks: do the scales fit the numbers that they are for, and are they such as formats keep?"""
+"""Quantization in blocks: do the scales fit the numbers that they are for, and are they such as formats keep?"""
 
 import contextlib
 import dataclasses
@@ -102,7 +102,7 @@ def _row(
     element = stored if stored is not None else zero_point
     dtype = each.dtype or (DType.from_numpy(element.dtype) if element is not None else None)
     if scale is None or shape is None or dtype is None or (each.zero_point and zero_point is None):
-        words = "it cannot be judged: its scales or numbers are made by what cannot be run here"
+        words = "it cannot be judged: its scales or numbers come from nodes that cannot be run here"
         fit = BlockFit(NOT_JUDGED, words=words)
     else:
         if numbers is not None and not np.isfinite(numbers.astype(np.float64)).all():

@@ -33,11 +33,11 @@ MOST_SHOWN = 20
 DESIGNS = {
     "ReLU": "it is a ReLU as well: what lies below 0 is cut off on purpose",
     "ReLU6": "it is a ReLU6 as well: what lies below 0 and above 6 is cut off on purpose",
-    "ReLU?": "it begins at 0 behind an op that makes both signs: a ReLU went into it, or its zero point is lost, which "
-    "only the float model tells (--original); it counts as a ReLU here",
+    "ReLU?": "it begins at 0 after an op that makes both signs: a ReLU was folded into it, or its zero point is lost, "
+    "which only the float model shows (--original); it counts as a ReLU here",
     "7 bits": "7 bits on purpose, as all weights here (reduce_range): for kernels that sum in int16",
     "half range": "half of its range on purpose (as NNCF's overflow fix): for kernels that sum in int16",
-    "smoothed": "a factor per input went into it on purpose, and out of the other operand (SmoothQuant)",
+    "smoothed": "a factor per input was moved into it on purpose, from the other operand (SmoothQuant)",
 }
 """Intended effects of quantizers besides rounding, by the word in documents."""
 
@@ -92,11 +92,11 @@ def lines(found: "QuantizersResult") -> Iterator[str]:
     if len(found.pairs) > MOST_SHOWN:
         yield f"  ... and {len(found.pairs) - MOST_SHOWN} more that cost less: --json"
     if found.fixed:
-        yield f"{count(len(found.fixed), 'weight')} stored quantized, taken as exact: name the float model (--original)"
+        yield f"{count(len(found.fixed), 'weight')} stored quantized, assumed exact: name the float model (--original)"
     if found.remove:
         yield f"remove '{found.remove}' first: outputs are then off by {error_size(found.error_without)}"
     if found.recalibrate:
-        yield f"recalibrate: ranges cut numbers off; take samples like {', '.join(found.recalibrate[:3])} in"
+        yield f"recalibrate: ranges cut numbers off; include samples like {', '.join(found.recalibrate[:3])}"
     misfits = sum(row.kind not in ("", "fits") for row in found.pairs)
     if not misfits:
         yield "every pair that can be judged is within 3 dB of the best for these numbers"
@@ -112,7 +112,7 @@ def _block_lines(row: "BlockRow") -> Iterator[str]:
     )
     yield f"'{row.node}' ({what}) in blocks of {row.block} along axis {row.axis}, {row.scales} scales{off}"
     right = (
-        "nothing wrong" if row.error is not None else "nothing wrong to be seen without the float model (--original)"
+        "nothing wrong" if row.error is not None else "nothing wrong is visible without the float model (--original)"
     )
     yield f"       {row.words or right}"
 

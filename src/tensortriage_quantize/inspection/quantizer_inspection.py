@@ -51,7 +51,7 @@ MOST_NUMBERS = 1 << 20
 BATCH_BYTES = 1 << 28
 
 CUTTING = ("scale-too-small", "zero-point")
-"""What is wrong with a pair that cuts numbers off."""
+"""Faults of a pair that clips numbers."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def inspect_quantizers(
 
 
 def _makes_scales(graph: Graph, pair: Quantizer) -> bool:
-    """Return whether what a pair dequantizes are scales of others, as NVFP4 has them."""
+    """Return whether a pair dequantizes the scales of others, as in NVFP4."""
     readers = graph.consumers(pair.result)
     return bool(readers) and all(is_quantizer(node) and pair.result in node.inputs[1:2] for node in readers)
 
@@ -259,7 +259,7 @@ def _as_relu(found: _Fit, *, unsure: bool) -> _Fit:
 def _activations(
     model: Model, pairs: Sequence[Quantizer], feeds: Sequence[Feed], lab: Lab, known: Collection[str] | None
 ) -> tuple[dict[str, float], frozenset[str]]:
-    """Return the values whose pair is a ReLU or ReLU6, with where that ends, and those of which that is not sure.
+    """Return the values whose pair is a ReLU or ReLU6, with its upper end, and the uncertain ones.
 
     It is told by the numbers of the model as it is. A range that begins at 0 and is wider than they need may also have
     lost its zero point: without the original that is not known.

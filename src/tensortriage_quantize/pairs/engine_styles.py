@@ -142,7 +142,7 @@ def engine_style(word: str) -> EngineStyle:
     """
     if word not in STYLES:
         raise UsageError(
-            f"no way to quantize is known for '{word}'",
+            f"there are no quantization rules for '{word}'",
             slug="quantize-engine-unknown",
             cure=did_you_mean(word, STYLES, otherwise=f"use one of: {', '.join(STYLES)}"),
         )

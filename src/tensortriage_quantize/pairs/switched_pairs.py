@@ -113,7 +113,7 @@ def switch_pairs(
 
 
 class _Switching:
-    """One edit of one model: each of some nodes gets an element of one further input, bool, that opens its gates."""
+    """One edit of one model: each of given nodes gets an element of one further input, bool, that opens its gates."""
 
     def __init__(self, model: Model) -> None:
         self._whole = model.clone().ir

@@ -30,11 +30,12 @@ CPU_ENGINES = ("onnxruntime", "openvino")
 
 
 def held_out(samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Samples]:
-    """Return the samples that calibrate and those that judge; say when they are the same."""
+    """Return the samples that calibrate and those that judge; warn when they are the same."""
     calibrating, judging = hold_out(samples)
     if len(samples) < FOLD:
         tell(
-            f"the {len(samples)} sample(s) that calibrate also judge, which flatters: give {FOLD} or more and every "
+            f"the {len(samples)} sample(s) that calibrate also judge, which makes the result look better: give {FOLD} "
+            f"or more and every "
             f"{FOLD}th judges the others"
         )
     else:
@@ -125,7 +126,7 @@ def open_quantized(
     )
     better = narrow[2].read(()).error < reading.error
     tell(
-        f"the target does worse than the pairs explain, and this processor has no VNNI; with weights in 7 bits it does "
+        f"the target's error exceeds that of the pairs, and this processor has no VNNI; with weights in 7 bits it does "
         f"{'better: they are used' if better else 'no better'}"
     )
     chosen, other = (narrow, whole) if better else (whole, narrow)

@@ -1,4 +1,4 @@
-"""What a quantized model does on the engine that it is made for, and which nodes stay float so that it is good enough.
+"""A quantized model on its target engine, and the nodes that stay float to make it good enough.
 
 Emulation says which nodes to try; the engine has the last word, for it optimizes what it loads: what counts is the file
 as it is written, where it will run.
@@ -58,9 +58,9 @@ class DeployedEngine:
 
     @classmethod
     def of(cls, word: str) -> "DeployedEngine":
-        """Return who judges files for an engine: it, where it runs here, else ONNX Runtime without optimizations."""
+        """Return the judge of files for an engine: it, where it runs here, else ONNX Runtime without optimizations."""
         if word == "qnn":  # a provider: without its device it would be another engine
-            return cls(PLAIN, _doubt(word, "it takes a device of Qualcomm's"))
+            return cls(PLAIN, _doubt(word, "it needs a Qualcomm device"))
         try:
             return cls(usable(word))
         except TriageError as error:
@@ -73,7 +73,7 @@ def _doubt(word: str, why: str) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WrittenModel:
-    """What a written file does on an engine.
+    """The results of a written file on an engine.
 
     Attributes:
         errors: Relative RMS error of every output, the largest of all samples.
@@ -88,7 +88,7 @@ class WrittenModel:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Judges:
-    """Who judges candidates, and by what.
+    """The judge of candidates, and the goal.
 
     Attributes:
         deployed: The engine.
@@ -105,12 +105,12 @@ class Judges:
     lab: Lab
 
     def on(self, model: Model) -> WrittenModel:
-        """Return what a model does on the engine."""
+        """Return the reading of a model on the engine."""
         outputs = outputs_of(model, [sample.feed for sample in self.samples], self.lab, self.deployed.spec)
         return self.of(outputs)
 
     def of(self, outputs: Sequence[dict[str, np.ndarray]]) -> WrittenModel:
-        """Return what outputs, one dict per sample, amount to."""
+        """Return the reading of outputs, one dict per sample."""
         return WrittenModel(
             errors_of([sample.outputs for sample in self.samples], outputs),
             None if self.metric is None else mean_metric(self.metric, self.samples, outputs),
@@ -118,7 +118,7 @@ class Judges:
         )
 
     def on_file(self, path: Path) -> WrittenModel:
-        """Return what a file does on the engine."""
+        """Return the reading of a file on the engine."""
         return self.on(Model.load(path))
 
 

@@ -85,7 +85,7 @@ def check_consistency(
 
 
 def _rows(model: Model, samples: tuple[Feed, ...], request: ConsistencyRequest, unasked: list[str]) -> Rows | None:
-    """Return the rows that batches are put together from; None where the model has none to compare."""
+    """Return the rows that batches are composed of; None where the model has none to compare."""
     axes = batch_axes(model.inputs, request.batch_dimension)
     if axes is None:
         unasked.append("rows: the model takes one row at a time; leave its batch open to compare some")

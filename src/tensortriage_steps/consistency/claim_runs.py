@@ -55,7 +55,7 @@ class ClaimRuns:
         return self._lab.answer(asked).built
 
     def other_threads(self) -> dict[str, EngineSpec]:
-        """Return the engine with other numbers of threads by the option that says so, as far as it can be told some."""
+        """Return the engine with other numbers of threads, if an option sets them."""
         target = self._target
         known = {*resolve(target).engine.options, *self.built.own_options}
         options = [("threads", str(number)) for number in THREADS if "threads" in known]

@@ -24,7 +24,7 @@ def check_consistency(request: ConsistencyRequest, as_json: bool) -> None:
 
     Equal rows of MODEL must give equal results. Tried are the same row several times in a batch, rows in other places,
     batches of other sizes, rows of padding, positions that a mask hides, and the same feed again, from memory that lies
-    otherwise, with other numbers of threads and beside another stream. The engine need not keep what MODEL itself does
+    otherwise, with other numbers of threads and next to another stream. The engine need not keep what MODEL itself does
     not keep.
     """
     from tensortriage.sdk import Teller

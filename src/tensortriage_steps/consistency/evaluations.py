@@ -1,4 +1,4 @@
-"""What the model itself makes of a relation: which parts of which values are equal, and how far off health may be."""
+"""A relation evaluated by the model: which parts of which values are equal, and how far off health may be."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -27,7 +27,7 @@ def masked_relation(feed: Feed) -> EqualityClaim | None:
         return None
     return EqualityClaim(
         ClaimKind.MASKED,
-        f"are the positions that '{name}' hides without effect?",
+        f"do the positions that '{name}' hides have no effect?",
         Feed(f"hidden by {name}", left, feed.origin),
         Feed(f"hidden by {name}, other numbers there", changed, feed.origin),
     )

@@ -1,4 +1,4 @@
-"""What must be equal whatever the right answer is: pairs of rows in one run or in two, and runs of one feed.
+"""Results that must be equal, whatever the right answer is: pairs of rows in one run or in two, and runs of one feed.
 
 A relation is a claim about the model, so it is put to the model's own evaluation first; only where that keeps it, an
 engine that does not is wrong.
@@ -95,7 +95,7 @@ class EqualityClaim:
 
 
 def row_relations(rows: Rows, *, whole: bool = True) -> list[EqualityClaim]:
-    """Return the relations between rows of batches that can be put together from some rows.
+    """Return the relations between rows of batches that can be composed of some rows.
 
     Args:
         rows: At least two.
@@ -117,7 +117,7 @@ def row_relations(rows: Rows, *, whole: bool = True) -> list[EqualityClaim]:
         ),
         EqualityClaim(
             ClaimKind.NEIGHBOURS,
-            "does a row stay equal beside other rows?",
+            "does a row stay equal next to other rows?",
             base,
             twice,
             ((0, 0),),
@@ -126,7 +126,7 @@ def row_relations(rows: Rows, *, whole: bool = True) -> list[EqualityClaim]:
         ),
         EqualityClaim(
             ClaimKind.MOVED,
-            "do rows stay equal at other places of the batch?",
+            "do rows stay equal at other positions in the batch?",
             base,
             moved,
             tuple((index, (index + 1) % count) for index in range(count)),
@@ -192,7 +192,7 @@ def whole_relations(
     threads: Mapping[str, EngineSpec] = MappingProxyType({}),
     streams: bool = False,
 ) -> list[EqualityClaim]:
-    """Return the claims that a feed gives the same in whatever way it is run; the dear ones last.
+    """Return the claims that a feed gives the same result however it is run, expensive ones last.
 
     Args:
         feed: The feed; asked last of all, it shows what runs of other feeds left behind.
@@ -202,22 +202,22 @@ def whole_relations(
         streams: Whether to run both feeds at once.
     """
     words = {
-        ClaimKind.MISALIGNED: "does a feed give the same from memory that is not aligned?",
-        ClaimKind.STRIDED: "does a feed give the same from every other element of a buffer?",
-        ClaimKind.KEPT: "does a feed give the same from buffers that held another one, and once more as they are then?",
-        ClaimKind.HELD: "are results that are kept still the same after the next run?",
+        ClaimKind.MISALIGNED: "does a feed give the same result from unaligned memory?",
+        ClaimKind.STRIDED: "does a feed give the same result from every other element of a buffer?",
+        ClaimKind.KEPT: "does a feed give the same result from reused buffers, and again from unchanged ones?",
+        ClaimKind.HELD: "are earlier results unchanged after the next run?",
     }
     laid_out = [kind for kind, layout in LAID_OUT.items() if layout in layouts]
     found = [EqualityClaim(ClaimKind.AGAIN, "does a feed give the same outputs after other feeds?", feed, feed)]
     found += [EqualityClaim(kind, words[kind], feed, feed, beside=other) for kind in laid_out]
     found += [
-        EqualityClaim(ClaimKind.THREADS, f"does a feed give the same with {words}?", feed, feed, engine=engine)
+        EqualityClaim(ClaimKind.THREADS, f"does a feed give the same result with {words}?", feed, feed, engine=engine)
         for words, engine in threads.items()
     ]
     if other is not None and streams:
-        beside = "does a feed give the same while another one runs in a second stream?"
+        beside = "does a feed give the same result while another runs in a second stream?"
         found += [
             EqualityClaim(ClaimKind.STREAMS, beside, feed, feed, beside=other),
-            EqualityClaim(ClaimKind.STREAMS, "does that other one?", other, other, beside=feed),
+            EqualityClaim(ClaimKind.STREAMS, "does that other feed?", other, other, beside=feed),
         ]
     return found

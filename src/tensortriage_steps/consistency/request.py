@@ -1,4 +1,4 @@
-"""The request of ``triage check consistency``, each field with its option; light to import, for help is made of it."""
+"""The request of ``triage check consistency``, each field with its option; light to import, since help needs it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @request
 class ConsistencyRequest:
-    """What to check for contradictions.
+    """The request of a consistency check.
 
     Attributes:
         model: ONNX file.

@@ -50,7 +50,7 @@ class ClaimOutcome(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Parting:
-    """A value of which parts that should be equal are not.
+    """A value with unequal parts that should be equal.
 
     Attributes:
         value: Its name.
@@ -131,7 +131,7 @@ class SelfCheck:
     def whole_claims(
         self, feed: Feed, other: Feed | None, unasked: list[str], *, streams: bool, threads: bool
     ) -> list[EqualityClaim]:
-        """Return the claims about ways to run a feed that the engine has; what it lacks is added to ``unasked``.
+        """Return the claims about the engine's ways to run a feed; missing ways are added to ``unasked``.
 
         Args:
             feed: The feed.
@@ -142,12 +142,12 @@ class SelfCheck:
         """
         layouts = self._runs.built.layouts
         if MISALIGNED not in layouts:
-            unasked.append("inputs that lie otherwise: they are copied on their way to the engine")
+            unasked.append("inputs in another memory layout: they are copied on their way to the engine")
         engines = self._runs.other_threads() if threads else {}
         if threads and not engines:
             unasked.append("other thread counts: the engine has no option 'threads'")
         if streams and other is None:
-            unasked.append("two streams: no other feed can be made up; give two with --inputs")
+            unasked.append("two streams: no second feed can be made up; give two with --inputs")
         return whole_relations(feed, other=other, layouts=layouts, threads=engines, streams=streams)
 
     def ask(self, relation: EqualityClaim) -> SelfAnswer:
@@ -169,7 +169,7 @@ class SelfCheck:
         try:
             right = self._runs.right(relation)
         except BuildsDiffer:
-            return _answer(relation, ClaimOutcome.NOT_CLAIMED, "not known: another build gives other results by itself")
+            return _answer(relation, ClaimOutcome.NOT_CLAIMED, "unknown: a rebuild alone already changes the results")
         except (EngineError, UsageError) as error:
             self._lab.drop(self._target, self._model)
             return self._failed(relation, error)
@@ -206,7 +206,7 @@ class SelfCheck:
         """Return the answer for a failed right run; an engine may refuse another memory layout, and nothing else."""
         refused = isinstance(error, RunFailed) and relation.kind in LAID_OUT
         if refused or relation.kind is ClaimKind.THREADS:
-            return _answer(relation, ClaimOutcome.NOT_CLAIMED, f"not known: it refuses: {error.message}")
+            return _answer(relation, ClaimOutcome.NOT_CLAIMED, f"unknown: the engine refuses it: {error.message}")
         what = f"{self._target} fails on {relation.right.name}: {error.message}"
         return _answer(relation, ClaimOutcome.REFUSED, what)
 
@@ -218,12 +218,12 @@ class SelfCheck:
         healthy = f"a healthy engine stays within {error_size(parting.allowed)}"
         text = f"output '{parting.value}' differs by {error_size(parting.difference)}{rows}; {healthy}"
         if not proves and located is None:
-            why = "it is decided by scores, and no value before it differs: within the rounding of the scores"
+            why = "scores decide it, and no value before it differs: within the rounding of the scores"
             return _answer(relation, ClaimOutcome.DECIDED, f"{text}; {why}", parting=parting)
         unstable = relation.kind.whole and relation.kind is not ClaimKind.THREADS
         if not relation.kind.whole and relation.kind is not ClaimKind.MASKED and self._needs_history(relation):
             unstable, text = True, f"{text}; in a session that has run nothing else it does not"
-        place = " (no single value differs once all are shown)"
+        place = " (no single value differs once all are marked)"
         node: Node | None = None
         if located is not None:
             node = self._model.graph.producer(located.value)

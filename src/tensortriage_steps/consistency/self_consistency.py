@@ -44,7 +44,7 @@ from tensortriage.diagnose.sdk import (
 from tensortriage_steps.consistency.relations import ROWS, ClaimKind, EqualityClaim, row_relations
 from tensortriage_steps.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
 
-QUESTION = "do equal inputs get equal results?"
+QUESTION = "do equal inputs give equal results?"
 
 SLOW_BUILD_SECONDS = 5.0
 """Engines that build for a batch size build again for each; where that takes longer, only the size given is asked."""
@@ -54,7 +54,7 @@ QUICK_BUILD_SECONDS, FOREIGN_BUILD_SECONDS = 0.5, 5.0
 most of it is the start of a process, and builds are compared five times anyway. Threads cost two more builds, with
 these engines only."""
 
-IN_FULL = "triage check consistency asks it"
+IN_FULL = "triage check consistency checks it"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class SelfAnswers:
     QUESTION,
     reads=("results",),
     gives=("results", "unasked"),
-    cost="some fifteen runs, and one to three quick builds",
+    cost="about fifteen runs, and one to three quick builds",
     ends=(VerdictKind.NONDETERMINISTIC_RUN,),
-    after="is the reference what the model computes?",
+    after="does the reference compute what the model defines?",
 )
 def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Look for rows and ways to run on which the target contradicts itself; not where it fails already.
@@ -91,7 +91,7 @@ def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Conclusio
     broken = [answer for answer in answers if answer.outcome == ClaimOutcome.BROKEN.value]
     not_held = [answer for answer in answers if answer.outcome != ClaimOutcome.HOLDS.value]
     told = "; ".join(f"{each.question} {each.answer}" for each in (broken or not_held))
-    left = "; ".join(f"not asked: {reason}" for reason in found.unasked)
+    left = "; ".join(f"skipped: {reason}" for reason in found.unasked)
     tests = ", ".join(dict.fromkeys(each.relation.replace("-", " ") for each in answers))
     held = f"yes ({count(len(answers), 'test')}: {tests})"
     inv.record.answered(QUESTION, "; ".join(filter(None, (told or held, left))), answers=answers)
@@ -143,7 +143,7 @@ def _unstable(inv: Investigation, broken: Sequence[SelfAnswer]) -> Conclusion:
 
 
 def _claims(inv: Investigation) -> tuple[list[EqualityClaim], list[str]]:
-    """Return the claims about rows, and why some are not asked."""
+    """Return the claims about rows, and the reasons for skipping others."""
     unasked: list[str] = []
     axes = batch_axes(inv.model.inputs)
     own = axes.rows_in(inv.question.feeds[0]) if axes is not None else 0
@@ -168,12 +168,12 @@ def _would_be_replaced(inv: Investigation) -> bool:
 
 
 def _deployed(inv: Investigation) -> Measurement:
-    """Return what came of the first run, which has the deployed build in it; the same when the case is resumed."""
+    """Return the first run, which includes the deployed build; the same after a resume."""
     return inv.lab.answer(Experiment(engine=inv.question.target, model=inv.model, feed=inv.question.feeds[0]))
 
 
 def _answers(inv: Investigation, claims: list[EqualityClaim], unasked: list[str]) -> SelfAnswers:
-    """Return what became of claims about rows, and of those about ways to run a feed, and what is not asked."""
+    """Return the outcomes of claims about rows and about ways to run a feed, and the skipped ones."""
     feed, target = claims[0].left if claims else inv.question.feeds[0], inv.question.target
     foreign = is_foreign(target.name)
     quick = _deployed(inv).build_seconds <= (FOREIGN_BUILD_SECONDS if foreign else QUICK_BUILD_SECONDS)

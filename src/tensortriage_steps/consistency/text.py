@@ -21,4 +21,4 @@ def consistency_lines(
     found = f"the engine contradicts itself{places}" if bad else f"no contradiction in {count(held, 'question')}"
     data = f"{count(rows, 'row')}{f' ({made_up} made up)' if made_up else ''}; " if rows else ""
     yield f"{data}{found}"
-    yield from (f"not asked: {reason}" for reason in unasked)
+    yield from (f"skipped: {reason}" for reason in unasked)

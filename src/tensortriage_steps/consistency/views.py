@@ -34,7 +34,7 @@ class EqualParts:
 
 
 def views(relation: EqualityClaim, left: np.ndarray, right: np.ndarray) -> Iterator[list[EqualParts]]:
-    """Yield what of a value may have to be equal, one candidate after the other.
+    """Yield the parts of a value that may have to be equal.
 
     Args:
         relation: The claim.

@@ -49,7 +49,7 @@ class StepRoles:
         sized: Masks of a size that the model fixes, as caches that do not grow have them: their positions are shown as
             they are filled.
         branch: Input that says whether caches hold anything, as decoders have it that are merged of two.
-        beams: Input that says which row of the batch each row goes on with.
+        beams: Input that says which row of the batch each row continues with.
     """
 
     carry: tuple[Carry, ...]
@@ -324,7 +324,7 @@ def _longer(mask: np.ndarray, count: int, *, rows: int) -> np.ndarray:
 
 
 def _hidden_beyond(shown: np.ndarray, size: int) -> np.ndarray:
-    """Return a mask ``[batch, size]`` of which but the first positions are shown; longer ones stay as they are."""
+    """Return a mask ``[batch, size]`` that shows only the first positions; longer ones are unchanged."""
     return np.pad(shown, ((0, 0), (0, max(0, size - shown.shape[-1]))))
 
 

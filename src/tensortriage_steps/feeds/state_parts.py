@@ -1,7 +1,7 @@
 """Parts of a state, by the effect of a step: new rows, and rows carried over unchanged.
 
 A cache hands on what it held, behind new rows or before them, a window all but the first rows of it, a cache of a fixed
-size all but those that it wrote; what comes back as it was given is told by its bits. Other states are written anew,
+size all but those that it wrote; what comes back as it was given is told by its bits. Other states are written again,
 which is a whole.
 """
 

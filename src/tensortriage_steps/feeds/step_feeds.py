@@ -261,8 +261,8 @@ def _sizes(feed: Arrays) -> tuple[tuple[str, tuple[int, ...]], ...]:
 def _read(own: StepRoles, other: StepRoles) -> str:
     """Return a note on masks that are read otherwise."""
     ways = dict.fromkeys(other.masks, "grows with the sequence")
-    ways |= dict.fromkeys(other.windowed, "is as long as what caches hold")
-    ways |= dict.fromkeys(other.seen, "stays what it is")
+    ways |= dict.fromkeys(other.windowed, "is as long as the caches")
+    ways |= dict.fromkeys(other.seen, "stays unchanged")
     moved = [n for n in ways if (n in own.seen, n in own.windowed) != (n in other.seen, n in other.windowed)]
     return "the reference runs no other reading: " + ", ".join(f"'{name}' {ways[name]}" for name in moved)
 
@@ -271,7 +271,7 @@ def _unnamed(left: tuple[Carry, ...]) -> UsageError:
     pair = left[0]
     return UsageError(
         f"no output is named like an input, but '{pair.output}' has type and shape of '{pair.input}': "
-        "whether it is carried is not known",
+        "whether it is carried is unknown",
         slug="steps-nothing-carried",
         cure=f"name what is carried: --carry '{pair.output}={pair.input}', with one * on both sides for several; "
         "--carry none if nothing is",

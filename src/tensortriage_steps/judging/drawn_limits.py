@@ -1,6 +1,6 @@
 """Limits of steps by chance: how far off many draws of rounding are at each step, fed alike and each on its own states.
 
-A step is predicted by one evaluation, which is one draw; the scores over a vocabulary, or a state that is written anew
+A step is predicted by one evaluation, which is one draw; the scores over a vocabulary, or a state that is written again
 at each step, follow from few numbers, and an error that is carried on stays. So where a value is beyond its limit the
 model is drawn again, all steps of it. At each step a healthy engine may be as far above the median of the draws there
 as any of them is above the median anywhere, and 3 dB: what it begins with and how that grows are both draws.
@@ -57,7 +57,7 @@ def may_be_chance(value: StepValue) -> bool:
 def with_drawn_limits(
     rows: Sequence[StepRow], draws: Draws, count: int, walk: Iterator[Walked], feeds: StepFeeds
 ) -> tuple[StepRow, ...]:
-    """Return the rows judged anew by the errors of draws of rounding.
+    """Return the rows judged again by the errors of draws of rounding.
 
     Args:
         rows: The steps.

@@ -48,7 +48,7 @@ class MeasuredSteps:
         lab: Lab that answers for engines.
         model: The model.
         feeds: Feeds of the steps.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         target: The engine under suspicion.
         drift: Whether the target is also run on its own states.
 
@@ -121,7 +121,7 @@ class MeasuredSteps:
             with Draws(self._lab, self._model, self._precision, feed=self.feeds.first) as draws:
                 return with_drawn_limits(rows, draws, count, self._walked(len(rows)), self.feeds)
         except (EngineError, ModelError, UsageError) as error:
-            self.notes.append(f"chance is not known: {error.message}")
+            self.notes.append(f"chance is unknown: {error.message}")
             return rows
 
     def _walked(self, steps: int) -> Iterator[Walked]:
@@ -162,7 +162,7 @@ class MeasuredSteps:
         )
 
     def _lead(self, logits: np.ndarray, token: NextToken, found: Found) -> tuple[float, bool | None]:
-        """Return the lead of the reference's tokens over what a healthy engine may move, and if others tie."""
+        """Return the lead of the reference's tokens over a healthy engine's error, and whether others tie."""
         scores, radius = last_scores(logits), last_scores(found.radius(self.feeds.roles.logits, np.asarray(logits)))
         ours, theirs = np.array(token.reference), np.array(token.target)
         return lead(scores, radius), None if token.same else is_tie(ours, theirs, scores, radius)

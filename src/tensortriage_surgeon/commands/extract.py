@@ -27,7 +27,7 @@ def extract(
     request: ExtractRequest,
     with_inputs: tuple[str, ...] = option(
         "--with-inputs", "PATH...", "Run MODEL on these feeds ('random' for random ones), and write the inputs and "
-        "the expected outputs of the cut as test_data_set_0 beside it.", default=(), group=CUT),
+        "the expected outputs of the cut as test_data_set_0 next to it.", default=(), group=CUT),
     *,
     as_json: bool,
 ) -> None:  # fmt: skip

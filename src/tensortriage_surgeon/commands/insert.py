@@ -37,10 +37,10 @@ class NodeOptions:
 
     # fmt: off
     op: str = option("--op", "[DOMAIN::]OP", "Operator.", group="The node")
-    inputs: tuple[str, ...] = option("--inputs", "NAME...", "Values that the node takes, in order.")
+    inputs: tuple[str, ...] = option("--inputs", "NAME...", "Inputs of the node, in order.")
     outputs: tuple[str, ...] = option(
-        "--outputs", "NAME...", "Values that the node produces from now on, in order. If one of --inputs is among "
-        "them, the node is put behind that value.")
+        "--outputs", "NAME...", "Outputs of the node, in order. If one of --inputs is among them, the node is "
+        "inserted after that value.")
     name: str = option("--name", "NAME", "Name of the node.", default="")
     attributes: tuple[str, ...] = option(
         "--attrs", "NAME=VALUE...", "Attributes: 1 is an int, 1.0 a float, '1' or text a string, [0,1] a list.",

@@ -26,7 +26,7 @@ Examples:
 # What scripts look for in the log; the inference is our own.
 ACCEPTED = [
     GroupedOption(["--partitioning"], type=click.Choice(["basic", "recursive"]), expose_value=False, heading=FOLDING,
-                  rare=True, help="Accepted; a node that cannot be folded never keeps another from being folded."),
+                  rare=True, help="Accepted; a node that cannot be folded never stops others from being folded."),
     accepted_option("--toposort", heading=EDITS, text="nodes are always sorted."),
     own_inference(SHAPES),
     model_type_option(FILES),

@@ -90,7 +90,7 @@ def divided(
 
 
 def _goes_on(model: Model, node: Node, freedoms: Freedoms, outputs: set[str]) -> bool:
-    """Return whether one element-wise node alone uses the result of another, which nobody sees."""
+    """Return whether one element-wise node alone uses the result of another, which is no output."""
     users = model.graph.consumers(node.outputs[0])
     return (
         freedoms.fused

@@ -157,7 +157,7 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
 
 
 def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[NetworkValues, dict[str, Dispute]]:
-    """Return values that are not the model's, and all values as what the model's numbers say that they stand for.
+    """Return values that differ from the model's, and all values by the names that the model's numbers match.
 
     A value of which the file names no more than a module stands for what the last of the modules joined there returns,
     unless it is what an earlier one does.
@@ -179,7 +179,7 @@ def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[Ne
 def _mistaken(inv: Investigation, wrong: Mistake, seen: str) -> Conclusion:
     """Return the verdict on a network and a file that cannot be compared as they are."""
     inv.record.answered(QUESTION, f"undecided: {wrong.what}", cure=wrong.cure)
-    return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{wrong.what} ({seen}). To cure it: {wrong.cure}")
+    return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{wrong.what} ({seen}). Remedy: {wrong.cure}")
 
 
 def _unanswered(inv: Investigation, failure: EngineError, wrong: Mistake | None) -> Conclusion:
@@ -202,7 +202,7 @@ def _left_on(inv: Investigation, finding: LintFinding, values: NetworkValues) ->
     return Conclusion(
         VerdictKind.MODEL_CHANGED,
         OBSERVED,
-        f"the exported model is not the network: {place} was left in training mode",
+        f"the exported model differs from the network: {place} was left in training mode",
         culprits=[Culprit(node.name, node.op_type, node.outputs[0], reason=reason, change="export")],
     )
 
@@ -216,7 +216,7 @@ def _verdict(
     weights: str,
 ) -> Conclusion:
     error = error_size(found[outputs[0]].error)
-    summary = f"the exported model is not the network: output '{outputs[0]}' differs by {error} from PyTorch's"
+    summary = f"the exported model differs from the network: output '{outputs[0]}' differs by {error} from PyTorch's"
     if culprit is not None:
         summary += f"; it begins in {_place(inv.model.graph, culprit)}: {culprit.reason}"
     if weights:

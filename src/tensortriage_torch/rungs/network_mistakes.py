@@ -131,7 +131,8 @@ def random_in_file(graph: Graph) -> Mistake | None:
     place = graph.origin(node.name).label
     where = f" of {place}" if place else ""
     return Mistake(
-        f"the model draws random numbers: {node.op_type} '{node.name}'{where} gives others in every run and engine",
+        f"the model draws random numbers: {node.op_type} '{node.name}'{where} gives different ones in every run and "
+        f"engine",
         "make the noise an input of forward, or leave it out in evaluation mode, and export again",
     )
 
@@ -258,7 +259,7 @@ def step_after(subject: Subject, premises: NetworkPremises) -> Mistake | None:
                 and subject.agrees({name: returned})
             ):
                 return Mistake(
-                    f"forward goes on where the file ends: '{name}' of the file is the result of '{path}' in PyTorch",
+                    f"forward continues where the file ends: '{name}' of the file is the result of '{path}' in PyTorch",
                     "export the network with the steps that follow, or name a function that makes it without them",
                 )
         nodes: list[Node] = []
@@ -272,7 +273,7 @@ def step_after(subject: Subject, premises: NetworkPremises) -> Mistake | None:
             if subject.agrees({value: array}):
                 done = ", ".join(f"{each.op_type} '{each.name}'" for each in reversed(nodes))
                 return Mistake(
-                    f"the file goes on where forward ends: '{value}' is the network's output '{name}', and "
+                    f"the file continues where forward ends: '{value}' is the network's output '{name}', and "
                     f"{done} follow{'s' * (len(nodes) == 1)} in the file",
                     "name the function that makes the network with that step, or export the network without it",
                 )

@@ -235,7 +235,7 @@ def _own_error(wide: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray])
 
 
 def next_known(graph: Graph, value: str, known: Collection[str]) -> set[str]:
-    """Return the known values that are made of a value without another known one between."""
+    """Return the known values computed from a value without another known one between."""
     found: set[str] = set()
     pending, seen = [value], {value}
     while pending:

@@ -19,7 +19,7 @@ _NARROW = {"bfloat16": 2.0**-7}
 
 @dataclasses.dataclass(frozen=True)
 class HeldWeights:
-    """The weights of a network, held against those of a file; a module is judged by the farthest of its weights.
+    """The weights of a network, compared with those of a file; a module is judged by the farthest of its weights.
 
     Attributes:
         same: Modules whose weights the file has.

@@ -1,6 +1,6 @@
 """Whole numbers that an exporter computes in floating point: exact in PyTorch, rounded above 2^24 in the model.
 
-Such an error vanishes beside that of float32, and healthy evaluations of the model may round another way each. But an
+Such an error vanishes next to that of float32, and healthy evaluations of the model may round another way each. But an
 operation that takes whole numbers and gives whole numbers is exact in PyTorch: where the model gives anything else of
 the same numbers, the translation is wrong, whatever envelope the model has.
 """
@@ -63,7 +63,7 @@ def may_have_inexact_integers(model: Model) -> bool:
 
 
 def _may_be_inexact(graph: Graph, specs: Mapping[str, ValueSpec], name: str, known: Collection[str]) -> bool:
-    """Return whether a value is made of whole numbers by one operation of the network, and not by whole ones alone.
+    """Return whether one operation of the network makes a value from integers by way of floats.
 
     Whether it is whole itself only the network says: the file may convert it back behind the operation.
     """
@@ -81,7 +81,7 @@ def _may_be_inexact(graph: Graph, specs: Mapping[str, ValueSpec], name: str, kno
 
 
 def _given(graph: Graph, name: str, known: Collection[str]) -> list[str]:
-    """Return the values that a value is made of, without those of the model itself."""
+    """Return the values that a value is computed from, without the model's own."""
     nodes = between(graph, name, known)
     made = {output for node in nodes for output in node.outputs}
     return [each for node in nodes for each in node.uses if each not in made and each not in graph.initializers]

@@ -48,7 +48,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     """Return version and device of PyTorch here.
 
     Raises:
-        AdapterError: When PyTorch is not installed, or sees no CUDA device and one is wanted.
+        AdapterError: When PyTorch is not installed, or sees no CUDA device and one is needed.
     """
     torch = torch_module()
     device = options.get("device", "") or "cpu"

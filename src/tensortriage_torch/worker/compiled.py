@@ -18,7 +18,7 @@ _NO_COMPILER = ("No working C++ compiler", "InvalidCxxCompiler", "Cannot find a 
 
 
 def compiled(torch: Any, module: Any, word: str) -> Callable[..., Any]:
-    """Return a callable that runs a module compiled as a word says: eager, aot_eager, inductor, inductor-unfused.
+    """Return a callable that runs a module compiled by the word: eager, aot_eager, inductor, inductor-unfused.
 
     Compiling takes place in the first call for each shape, which raises `AdapterError` when it fails.
     """

@@ -15,7 +15,7 @@ _IN_SCOPE = frozenset({"inf", "nan", "torch", "device", "NoneType", "fx_pytree",
 
 
 class CutRefused(Exception):
-    """The part cannot be made a module; says why."""
+    """The part cannot be made a module; holds the reason."""
 
 
 class Part(NamedTuple):
@@ -110,7 +110,7 @@ def _as_code(torch: Any, program: Any, chosen: Sequence[Any], ends: Sequence[Any
             made[given] = kept.placeholder(given.name)
             inputs.append(given.name)
     if not inputs:
-        raise CutRefused("it depends on no value of the network, but on constants alone")
+        raise CutRefused("it depends only on constants, not on values of the network")
     for name in weights:
         node = next(each for each in program.graph.nodes if each.name == name)
         made[node] = kept.get_attr(name)

@@ -154,7 +154,7 @@ def _examples(examples: Any) -> Tuple[Optional[Tuple[Any, ...]], Dict[str, Any]]
 
 
 def in_dtype(torch: Any, network: Network, word: str, device: str) -> Network:
-    """Return the network on a device, computing in a format; as it is where the word is empty."""
+    """Return the network on a device, computing in a format; unchanged where the word is empty."""
     if not word and not device:
         return network
     dtype = getattr(torch, _DTYPES[word]) if word else None

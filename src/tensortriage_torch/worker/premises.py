@@ -35,7 +35,7 @@ def made_again(torch: Any, module: Any, again: Callable[[], Any]) -> Dict[str, A
 
 
 def called_again(torch: Any, module: Any, call: Call) -> Dict[str, Any]:
-    """Call a network three times on the same inputs, and say what changes with the random numbers, or with the calls.
+    """Call a network three times on the same inputs, and return the changes with random numbers and with calls.
 
     ``random`` and ``state`` are relative differences of its results; ``buffers`` those that calls change. ``module`` is
     the first innermost module whose result is another, empty for what lies between modules.

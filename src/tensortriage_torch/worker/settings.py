@@ -9,7 +9,7 @@ _OFF = {"0", "false", "off"}
 
 
 def computes_in(torch: Any, module: Any, device: str) -> str:
-    """Return the precision word of what a network in float32 computes its products in: fp32, tf32, fp16 or bf16.
+    """Return the precision word of a float32 network's products: fp32, tf32, fp16 or bf16.
 
     cuDNN may use TF32 for convolutions and recurrent layers unless it is told not to, by PyTorch's default; matrix
     products do so where their precision is ``high`` or ``medium``. On other devices than CUDA's neither counts.

@@ -1,7 +1,7 @@
 """A transformer of two blocks with random weights, and its ONNX files from both exporters of PyTorch.
 
 ``python small_transformer.py`` writes ``small_transformer.onnx`` (dynamo exporter, torch 2.13) and
-``small_transformer_legacy.onnx`` (the older exporter, verbose) beside it, with the folders of the machine and what all
+``small_transformer_legacy.onnx`` (the older exporter, verbose) next to it, with the folders of the machine and what all
 stacks share taken out of the stacks, so that names are tested where PyTorch is not installed.
 """
 

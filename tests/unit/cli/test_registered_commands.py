@@ -87,7 +87,7 @@ def test_help_lists_them_without_importing_them(registered):
 
 def test_one_whose_source_is_not_to_be_found_is_listed_with_its_package(registered):
     registered("mine = third_party_command:nothing")
-    assert "  mine        Of the package third-party.\n" in CliRunner().invoke(cli, ["--help"]).output
+    assert "  mine        From the package third-party.\n" in CliRunner().invoke(cli, ["--help"]).output
 
 
 def test_a_group_takes_them_too(registered):

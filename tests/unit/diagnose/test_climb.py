@@ -43,7 +43,7 @@ def test_where_nothing_is_decisive_it_is_said_what_was_excluded(asked):
     weighed = inconclusive(inv, evidence.with_(local=local, influence=Influence({}, 0.0, 0.25)))
     assert {each.kind for each in (nothing, ops, weighed)} == {VerdictKind.INCONCLUSIVE}
     assert "could not be run one by one" in nothing.summary
-    assert "no group of ops reproduces it" in ops.summary
+    assert "no op or group of ops reproduces it" in ops.summary
     assert "explain only 25 % of the error" in weighed.summary
     assert nothing.next[0].startswith("triage debug reduce")
 
@@ -57,7 +57,7 @@ def test_a_spent_budget_leaves_what_is_known_and_what_was_not_asked(asked):
     assert "agrees on 1 feeds" in out_of_budget(inv, passing, ()).summary
     assert "nothing is known" in out_of_budget(inv, Evidence(), ()).summary
     assert fails.kind is VerdictKind.INCONCLUSIVE
-    left = step(inv.record, "which questions were left out").answer
+    left = step(inv.record, "which questions were skipped").answer
     assert first.title not in left
     assert ONCE_IT_FAILS[-1].title in left
 
@@ -98,7 +98,7 @@ def test_rounding_that_explains_the_outputs_stands(investigate):
 
 @pytest.mark.slow
 def test_another_model_of_the_same_network_is_looked_into_itself(investigate, tmp_path):
-    """A changed weight is the verdict; where nothing was changed the ladder goes on with the target's own file."""
+    """A changed weight is the verdict; where nothing was changed the ladder continues with the target's own file."""
     message = softmax_chain()
     tensor = message.graph.initializer[0]
     weights = np.float32([1.5, 2, 3, 4, 5, 6, 7, 8])

@@ -67,4 +67,4 @@ def test_a_given_engine_is_judged_as_a_whole(tmp_path, given, wrong):
     assert [command for command in verdict.next if command.startswith("triage diagnose")]
     assert not any(OPTION in command for command in verdict.next)
     assert not [each for each in verdict.steps if "from build to build" in each.question]  # the same file again
-    assert step(verdict, "is any op wrong by itself?").answer.startswith("unknown")
+    assert step(verdict, "is any op wrong in isolation?").answer.startswith("unknown")

@@ -52,7 +52,7 @@ def test_each_comes_after_the_question_that_it_names(register):
     titles = [rung.title for rung in ladder.ladder()]
     place = titles.index(FIRST)
     assert titles[place + 1 : place + 3] == ["is it early?", "is it next?"]
-    assert len(titles) == len(ladder.OWN) + 10  # of the engine itself, network, inputs, files and meanings among them
+    assert len(titles) == len(ladder.OWN) + 11  # of the engine itself, network, inputs, files and meanings among them
 
 
 def test_it_is_asked_and_its_verdict_ends_the_climb(register, investigate):
@@ -65,8 +65,8 @@ def test_it_is_asked_and_its_verdict_ends_the_climb(register, investigate):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("nowhere", "it comes after 'what nobody asks?', which is no question of the ladder"),
-        ("number", "foreign_rungs:number is no rung"),
+        ("nowhere", "it comes after 'what nobody asks?', which is not a question of the ladder"),
+        ("number", "foreign_rungs:number is not a rung"),
         ("missing", "AttributeError: module 'foreign_rungs' has no attribute 'missing'"),
     ],
 )
@@ -75,4 +75,4 @@ def test_what_cannot_be_asked_is_told(register, name, why):
     with pytest.raises(EngineMissing) as caught:
         ladder.ladder()
     assert caught.value.slug == "rung-broken"
-    assert caught.value.message == f"the rung '{name}' of the package foreign cannot be asked: {why}"
+    assert caught.value.message == f"the rung '{name}' of the package foreign cannot be loaded: {why}"

@@ -73,7 +73,7 @@ def test_a_target_that_runs_whole_models_alone_shows_where_its_own_run_has_anoth
     text = '<ir_version: 8, opset_import: ["": 17]>' + MODEL % (4, "Neg")
     verdict, _ = ask(tmp_path, named(text, "exp", "cut", "last"), FEED, f"script:{file}")
     assert (verdict.verdict, [each.node for each in verdict.culprits]) == ("local-fault", ["cut"]), verdict.summary
-    assert "is wrong in the own run of" in verdict.summary
+    assert "is wrong in the full run of" in verdict.summary
     assert verdict.culprits[0].reason == "there its result 's' has shape [2, 5] instead of [2, 4]"
 
 

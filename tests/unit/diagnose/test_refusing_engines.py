@@ -98,7 +98,7 @@ def test_a_reference_that_answers_outputs_only(tmp_path):
     given = {"reference": f"script:{file}"}
     verdict, _ = ask(tmp_path, named_nodes(), FEED, target, **given)
     told = step(verdict, "does the reference show its inner values?")
-    assert told.answer.startswith("no: it answers the model's outputs only; inner values come from onnxruntime")
+    assert told.answer.startswith("no: it returns only the model's outputs; inner values come from onnxruntime")
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "softmax"), verdict.summary
     again, _ = ask(tmp_path, named_nodes(), FEED, target, **given)
     assert again.verdict == "local-fault"

@@ -1,4 +1,4 @@
-"""Floors come from the model and the feed alone, and hold what healthy engines differ by."""
+"""Floors come from the model and the feed alone, and hold the difference between healthy engines."""
 
 import numpy as np
 import onnx

@@ -163,4 +163,4 @@ def test_names_must_fit(names, slug, words):
 def test_what_is_no_input_is_left_out_and_told(caplog):
     feed = Feed("all.json[0]", {name: np.array([1]) for name in ("layer", "mask", "ids")}, Origin.REAL)
     assert list(check_feed(feed, SPECS).tensors) == ["ids", "mask"]
-    assert "all.json[0]: left out, no inputs of the model: 'layer'" in caplog.text
+    assert "all.json[0]: left out, not inputs of the model: 'layer'" in caplog.text

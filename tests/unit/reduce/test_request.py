@@ -1,4 +1,4 @@
-"""What a reduction may be asked for, and what it is asked for when nothing else is said."""
+"""What a reduction may be asked for, and what it is requested when nothing else is said."""
 
 from pathlib import Path
 

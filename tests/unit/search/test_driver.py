@@ -328,7 +328,7 @@ def test_no_more_than_one_result_in_twenty_is_called_minimal_and_is_not(rate):
 
 
 class Seeded:
-    """A fault of some items that shows in a share of the runs, drawn anew for each."""
+    """A fault of some items that shows in a share of the runs, drawn again for each."""
 
     def __init__(self, core, rate, rng):
         self.core, self.rate, self.rng = core, rate, rng

@@ -76,7 +76,7 @@ def test_names_then_types_then_shapes_then_places_tell_tensors_apart():
 def test_the_file_may_lack_inputs_that_nothing_uses_but_no_output():
     (way,) = found([("a", 1, 2), ("b", 1, 3)], [("z", 1, 3)])
     assert [each.spec.name for each in way.inputs] == ["b"]
-    with pytest.raises(BuildFailed, match=r"the outputs 'z' \[1, 5\], which in no order") as caught:
+    with pytest.raises(BuildFailed, match=r"the outputs 'z' \[1, 5\], which match the model's in no order") as caught:
         found([("a", 1, 2)], [("a", 1, 2)], [("y", 1, 5), ("w", 1, 5)], [("z", 1, 5)])
     assert caught.value.slug == "file-mismatch"
 

@@ -1,4 +1,4 @@
-"""``triage inspect model``: what is shown beside the summary, where it is asked for."""
+"""``triage inspect model``: what is shown beside the summary, where it is requested."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A model is written anew without being changed, and raised only where a way needs it."""
+"""A model is written again without being changed, and raised only where a way needs it."""
 
 import numpy as np
 import pytest

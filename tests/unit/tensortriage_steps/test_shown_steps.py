@@ -79,6 +79,6 @@ def test_without_steps_there_is_no_table():
 def test_what_both_generate_alone_is_a_remark():
     free = FreeRun(((1,), (2,)), ((1,), (3,)), first=1, margin=0.5, tie=True, ahead=0.01, moved=0.02)
     remarks = list(remarks_of(report([], free=free, stopped="no more", notes=("n",))))
-    assert remarks[0].startswith("alone, the tokens part at step 1: 2 and 3; ")
+    assert remarks[0].startswith("alone, the tokens differ from step 1: 2 and 3; ")
     assert remarks[0].endswith(" 0.01 above that of the second, and healthy engines move the two by up to 0.02: a tie")
     assert remarks[1:] == ["note: the reference stops: no more", "note: n"]

@@ -97,7 +97,7 @@ def test_made_up_data_prove_a_part_too_and_what_is_not_asked_for_is_not_proven(c
     result, _, _ = cut(models.branchy(), feed=None, **between(outputs=("z",)))
     assert (result.proof.verified, result.proof.inputs) == (True, "random")
     result, part, _ = cut(models.branchy(), feed=None, **between(outputs=("z",)), verify=Verify.NEVER)
-    assert (result.proof.verified, result.proof.reason) == (False, "not asked for")
+    assert (result.proof.verified, result.proof.reason) == (False, "not requested")
     assert [node.name for node in part.graph.nodes] == ["start", "side"]
 
 

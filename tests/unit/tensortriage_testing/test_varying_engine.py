@@ -62,7 +62,7 @@ def test_a_file_of_draws_repeats_the_sequence(bench):
 
     first = sequence("one")
     assert sequence("two") == first
-    assert sequence("one") != first  # it goes on counting
+    assert sequence("one") != first  # it continues counting
 
 
 def test_a_second_node_must_have_drawn_zero_as_well(bench):

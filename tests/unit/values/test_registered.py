@@ -79,6 +79,6 @@ def test_its_first_line_is_read_from_the_source(distribution):
     (folder / "heavy" / "inner.py").write_text('def two():\n    pass\n\ndef three():\n    """Only this."""\n')
     assert EntryPoint("one", "heavy:one", "package").summary() == "Do it all."
     assert EntryPoint("three", "heavy.inner:three", "package").summary() == "Only this."
-    assert EntryPoint("two", "heavy.inner:two", "package").summary() == "Of the package package."
-    assert EntryPoint("four", "heavy.inner:four", "package").summary() == "Of the package package."
-    assert EntryPoint("four", "nowhere:four", "package").summary() == "Of the package package."
+    assert EntryPoint("two", "heavy.inner:two", "package").summary() == "From the package package."
+    assert EntryPoint("four", "heavy.inner:four", "package").summary() == "From the package package."
+    assert EntryPoint("four", "nowhere:four", "package").summary() == "From the package package."

@@ -71,7 +71,7 @@ def test_ratios_levels_counts_and_shapes() -> None:
     assert text.times(9550.0) == "9,600x"
     assert text.times(122705.0) == "120,000x"
     assert text.times(4231104.0) == "4.2 million x"
-    assert text.over_floor(None) == "more than any healthy engine differs by"
+    assert text.over_floor(None) == "more than the difference between healthy engines"
     assert text.times(math.inf) == "Inf"
     assert text.decibel(math.inf) == "exact"
     assert text.decibel(51.23) == "51.2"

@@ -134,7 +134,7 @@ def test_a_failure_is_an_answer(server):
         ("ncnn", "{}['lost']", "adapter"),
         ("ncnn", "import no_such_module", "adapter"),
         ("ncnn", "raise RuntimeError('refused')", "build"),
-        ("ncnn", "raise AttributeError('PyTorch is not installed beside it')", "build"),
+        ("ncnn", "raise AttributeError('PyTorch is not installed next to it')", "build"),
         ("ncnn", "json.loads('x')", "build"),
         ("ncnn", "json.loads(None)", "build"),  # in the lines of another package
         (script_adapter.__name__, "None.no_such_option", "build"),

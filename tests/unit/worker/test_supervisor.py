@@ -48,7 +48,7 @@ class Host:
 
 @pytest.fixture
 def fast(tmp_path, monkeypatch):
-    """Return a folder in the place of shared memory, which is not there yet."""
+    """Return a folder in place of shared memory, which is not there yet."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(supervisor, "FAST_FOLDER", str(tmp_path / "fast"))
     return tmp_path / "fast"

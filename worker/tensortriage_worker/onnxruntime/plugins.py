@@ -40,7 +40,7 @@ class Plugin(NamedTuple):
 
 
 def register(ort: Any, wanted: Mapping[str, Any]) -> Plugin:
-    """Return the provider that ``wanted["name"]`` (a name or a library's path) stands for.
+    """Return the provider that ``wanted["name"]`` (a name or a library's path) names.
 
     Raises:
         AdapterError: When there is none, or it offers no device here.

@@ -20,7 +20,7 @@ EIGHT_BITS = ("int8", "fp8e4m3")
 
 
 class Conversion(Protocol):
-    """Options that say how a model is written in 8 bits."""
+    """Options of writing a model in 8 bits."""
 
     def converted(self, wanted: "ConvertRequest", *, as_json: bool) -> bool:
         """Convert a model to 8 bits, where they are requested, and show the loss; return whether they were requested.

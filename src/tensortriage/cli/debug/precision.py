@@ -17,8 +17,8 @@ Examples:
   triage debug precision model.onnx --fp16 --mode bisect --direction reverse --check ./check.sh
 
 \b
-Exit codes: 0 the outputs are good enough with the nodes found, 2 usage or bad input, 4 not even with every
-node in fp32 (the fault is not precision), or the written file misses the goal, 130 interrupted (run again to go on).
+Exit codes: 0 the outputs are good enough with the nodes found, 2 usage or bad input, 4 they are not, even with every
+node in fp32 (the fault is not precision), or the written file misses the goal, 130 interrupted (run again to resume).
 """
 HIGHER = GroupedOption(["--precision", "-p"], type=click.Choice(["float32", "fp32"]), default="float32",
                        show_default=True, expose_value=False, heading=SEARCH, rare=True,

@@ -88,7 +88,7 @@ def _nodes(plan: PrecisionPlan) -> Iterator[str]:
         yield f"  ... and {len(plan.nodes) - SHOWN_NODES} more, in precision.json"
     between = len(plan.kept) - len(plan.nodes)
     if between:
-        yield f"  with {count(between, 'node')} between them that only hand numbers on"
+        yield f"  with {count(between, 'node')} between them that only pass numbers through"
     if plan.fixed:
         yield f"{count(len(plan.fixed), 'node')} more cannot be written in {plan.precision} and stay as they are"
     word = {"one-minimal": "none of them can be left out", "prefix": "all up to the last one needed"}
@@ -105,7 +105,7 @@ def _outputs(plan: PrecisionPlan) -> Iterator[str]:
     asked, measured = error.as_asked, error.measured
     own = plan.target and resolve(EngineSpec.parse(plan.target)).precision.value == plan.precision
     if own and not plan.nodes and asked is not None and measured is not None and asked <= measured:
-        yield f"{plan.target} does as well with the model as it is: the typed one is for engines that follow types"
+        yield f"{plan.target} is as accurate with the unchanged model: the typed one is for engines that follow types"
     if error.metric is not None:
         yield f"metric: {magnitude(error.metric, 6)}, of the reference {magnitude(error.metric_reference, 6)}"
     if not error.explained:

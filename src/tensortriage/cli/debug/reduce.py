@@ -13,7 +13,7 @@ Examples:
 
 \b
 Exit codes: 0 the result is written and was seen to fail again, 2 usage or nothing to reduce,
-4 the result did not fail again, 130 interrupted (the smallest so far is written; run again to go on).
+4 the result did not fail again, 130 interrupted (the smallest so far is written; run again to resume).
 """
 
 

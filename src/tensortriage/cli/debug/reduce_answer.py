@@ -25,7 +25,7 @@ WORDS = {
     CandidateOutcome.SAME: "fails the same way",
     CandidateOutcome.OTHER: "fails in another way",
     CandidateOutcome.PASS: "passes",
-    CandidateOutcome.UNRESOLVED: "cannot be told",
+    CandidateOutcome.UNRESOLVED: "unresolved",
 }
 MINIMALITY = {
     "one-minimal": "no node of it can be left out (each was tried)",
@@ -98,7 +98,7 @@ def summary(reduction: Reduction) -> Iterator[str]:
     if reduction.local is not None:
         yield f"failure: {reduction.local.describe()}" + _in_the_whole(reduction)
     else:
-        yield f"failure: {reduction.signature or 'as you said'}"
+        yield f"failure: {reduction.signature or 'as reported by you'}"
     yield "minimal: " + _minimal(reduction)
     if reduction.failed_runs < reduction.runs:
         yield f"the fault is intermittent: failed in {reduction.failed_runs} of {reduction.runs} runs"
@@ -108,7 +108,7 @@ def summary(reduction: Reduction) -> Iterator[str]:
         yield f"{shrunk.what}: {shrunk.detail}"
     for other in reduction.others:
         where = f", in {other.path} of the case" if other.path else ""
-        yield f"also interesting: {count(other.nodes, 'node')} fail in another way ({other.signature}){where}"
+        yield f"also found: {count(other.nodes, 'node')} fail in another way ({other.signature}){where}"
     yield "written: " + ", ".join(f"{path} ({what})" for what, path in reduction.files.items())
     if reduction.verified is not None:
         why = f": {reduction.otherwise}" if reduction.otherwise else ""

@@ -22,7 +22,7 @@ Examples:
 
 \b
 Exit codes: 0 match, rounding that the format explains, or input-sensitive; 1 a fault was found; 2 usage or bad
-input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run again to go on).
+input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run again to resume).
 """
 
 
@@ -55,7 +55,7 @@ def diagnose(
     """Find out why MODEL gives wrong numbers on an engine: one verdict, the culprit, the next command.
 
     Runs MODEL on a reference and on the target, then asks the questions of the guide in order of cost, until one
-    answer is decisive. Everything is kept in the case directory; report.html in it shows where the error is born.
+    answer is decisive. Everything is kept in the case directory; report.html in it shows where the error originates.
     """
     from tensortriage.cli.diagnose.answer import diagnose_and_show, exported_first
 

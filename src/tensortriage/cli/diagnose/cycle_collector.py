@@ -15,7 +15,7 @@ NEW_OBJECTS = 20_000
 
 @contextlib.contextmanager
 def rare_collections() -> Iterator[None]:
-    """Pause collections while modules are imported inside, exempt these for good, and collect seldom afterwards."""
+    """Pause collections while modules are imported inside, exempt them permanently, and collect rarely afterwards."""
     if not gc.isenabled():  # the user's or a test's setting
         yield
         return

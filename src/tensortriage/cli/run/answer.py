@@ -226,7 +226,7 @@ def recorded(request: CompareRequest, given: RunOptions, names: Mapping[str, str
 
 
 def tell_written(result: CompareResult, given: RunOptions) -> Iterator[str]:
-    """Yield the files that were written, with what is in them."""
+    """Yield the files that were written, with their content."""
     feeds = count(len(result.feeds), "feed")
     for path, what in (
         (given.save_inputs, f"inputs of {feeds}"),
@@ -241,7 +241,7 @@ def tell_written(result: CompareResult, given: RunOptions) -> Iterator[str]:
 def tell_worst(request: CompareRequest, model: Path, path: Path, saved: int) -> Iterator[str]:
     """Yield the saved worst feeds, and the commands that look into them."""
     if not saved:
-        yield f"no sample is known to lose by the metric: {path} was not written"
+        yield f"no sample is known to be worse by the metric: {path} was not written"
         return
     yield f"worst by the metric: {count(saved, 'sample')}, saved to {path}"
     for target in request.targets:
@@ -275,7 +275,7 @@ def engines_of(given: RunOptions, saved: Sequence[Saved]) -> tuple[EngineSpec | 
     if flag and "tensorrt" not in given.runners:
         raise UsageError(
             f"{flag} is for the runner --trt, which is not among the engines", slug="flag-without-runner",
-            cure="add --trt, or say it in the engine's spec: --target tensorrt:precision=fp16,opt_level=3",
+            cure="add --trt, or put it in the engine's spec: --target tensorrt:precision=fp16,opt_level=3",
         )  # fmt: skip
     runners = [runner(name, given) for name in given.runners]
     named = [EngineSpec.parse(text) for text in given.targets]

@@ -1,4 +1,4 @@
-"""The options that say when an output is right, with Polygraphy's meanings, and the tolerances that they make."""
+"""Options that define when an output is right, with Polygraphy's meanings, and their tolerances."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -54,7 +54,7 @@ class JudgementOptions:
         "--check-error-stat", "[OUT:]STAT...", "Error statistic that is judged: elemwise, max, mean, median or "
         "quantile.", default_factory=dict, read="tensortriage.inputs.syntax:parse_words")
     check_average: bool = flag(
-        "--check-average", "Judge the mean of each metric over all feeds instead of every feed by itself.", rare=True)
+        "--check-average", "Judge the mean of each metric over all feeds instead of each feed separately.", rare=True)
     error_quantile: Mapping[str, float] = option(
         "--error-quantile", NUMBERS, "Which quantile is judged by --check-error-stat quantile  [default: 0.99].",
         default_factory=dict, read=READ_NUMBERS, rare=True)
@@ -71,7 +71,7 @@ class JudgementOptions:
         "--compare-func-script", "FILE.py[:FUNC]", "compare_outputs(name, reference, target) -> bool; replaces other "
         "judgements.", default="", rare=True)
     index_tolerance: Mapping[str, float] = option(
-        "--index-tolerance", NUMBERS, "How many places an index may have moved, for --compare indices.",
+        "--index-tolerance", NUMBERS, "Number of positions that an index may move, for --compare indices.",
         default_factory=dict, read="tensortriage.inputs.syntax:parse_places", rare=True)
     # fmt: on
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tensortriage.cli.engine_flags import EngineFlags, engine_flags
 from tensortriage.cli.onnxruntime_options import OnnxRuntimeOptions
 from tensortriage.cli.options import GroupedOption, accepted_option, model_type_option, own_inference
 from tensortriage.cli.run.judgement import JudgementOptions
-from tensortriage.cli.tensorrt_options import TensorrtOptions, TensorrtOutputs
 from tensortriage.values.options import flag, option, part, request
 from tensortriage.values.output_files import Place
 from tensortriage.workflows.comparison.compare_request import ENGINES, OUTPUTS, RUNS, CompareRequest
@@ -34,6 +34,21 @@ ACCEPTED = [
 
 
 @request
+class TensorrtOutputs:
+    """Polygraphy's TensorRT flags that choose the tensors to compare."""
+
+    # fmt: off
+    outputs: tuple[str, ...] = option(
+        "--trt-outputs", "NAME...", "The same as --onnx-outputs.", default=(), rare=True, group="TensorRT")
+    excluded: tuple[str, ...] = option(
+        "--trt-exclude-outputs", "NAME...", "The same as --onnx-exclude-outputs.", default=(), rare=True)
+    debug: tuple[str, ...] = option(
+        "--mark-debug", "NAME...", "The same as --onnx-outputs; a tensor that the debug listener can show is read "
+        "from it.", default=(), rare=True)
+    # fmt: on
+
+
+@request
 class RunOptions:
     """The options of a command line of ``triage run``."""
 
@@ -42,7 +57,7 @@ class RunOptions:
         "--target -t", "ENGINE", "Engine to compare with the reference, NAME[:key=value,...]; repeatable.",
         default=(), group=ENGINES)
     reference: str | None = option(
-        "--reference -r", "ENGINE", "Engine taken as right  [default: onnxruntime:optimization=none].", default=None)
+        "--reference -r", "ENGINE", "Engine assumed right [default: onnxruntime:optimization=none].", default=None)
     runners: tuple[str, ...] = option("--runner", "NAME", "", default=(), hidden=True)
     onnxruntime: OnnxRuntimeOptions = part(factory=OnnxRuntimeOptions)
     request: CompareRequest = part(factory=CompareRequest)
@@ -78,8 +93,8 @@ class RunOptions:
     shown: "Shown" = part(
         factory="tensortriage.report.terminal.run_text:Shown", group=OUTPUTS,
         order=option("--order", "ORDER", "Order of tensors in the table: error, the worst first, or graph, from the "
-                     "first one beyond its limit on.", default="error", choices=("error", "graph")),
+                     "first beyond its limit.", default="error", choices=("error", "graph")),
         everything=flag("--all", "Show every tensor in the table."))
-    tensorrt: TensorrtOptions = part(factory=TensorrtOptions)
+    tensorrt: EngineFlags = part(factory=engine_flags())
     marked: TensorrtOutputs = part(factory=TensorrtOutputs)
     # fmt: on

@@ -51,7 +51,7 @@ def align(reference: Sequence[ValueSpec], target: Sequence[ValueSpec]) -> Alignm
     """Match tensors by exact name.
 
     Args:
-        reference: Tensors of the side taken as right.
+        reference: Tensors of the side assumed to be right.
         target: Tensors of the other side.
 
     Returns:
@@ -83,7 +83,7 @@ def by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarra
     """Match tensors by their values, whatever their names, order of axes, shape and scale.
 
     Args:
-        reference: All tensors of the side taken as right that could be meant; more of them make a match surer.
+        reference: All tensors of the side assumed to be right that could be meant; more of them make a match surer.
         target: Tensors of the other side, e.g. those whose names it alone has.
 
     Returns:

@@ -107,7 +107,7 @@ def fingerprint(array: np.ndarray) -> Fingerprint:
 
 
 def _rounded(numbers: np.ndarray) -> tuple[float, ...]:
-    """Return numbers with seven digits, which is more than they are worth."""
+    """Return numbers with seven digits, more than their precision."""
     return tuple(float(f"{number:.7g}") for number in numbers.tolist())
 
 
@@ -134,7 +134,7 @@ def _squashed(values: np.ndarray) -> tuple[np.ndarray | None, float]:
 
 
 def _is_poor(values: np.ndarray) -> bool:
-    """Return whether a tensor says too little to be told from others: constant, or but for few elements."""
+    """Return whether a tensor has too little information to distinguish it: constant, or but for few elements."""
     flat = values.reshape(-1)
     common = float(np.median(flat[:: -(-flat.size // 4096)]))
     return int(np.count_nonzero(flat != common)) < _FEWEST_DISTINCT or bool(

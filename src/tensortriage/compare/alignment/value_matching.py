@@ -1,7 +1,7 @@
 """Matches tensors of the target to tensors of the reference by their values alone, and only when the match is certain.
 
 The distance of two fingerprints estimates the relative RMS difference of two tensors. The true counterpart of a tensor
-is as far away as rounding made it; any other tensor is farther. With m independent estimates of each, the logarithm of
+is as far away as rounding made it; any other tensor is further. With m independent estimates of each, the logarithm of
 the ratio of two squared distances has a standard deviation of ``sqrt(4 / m)``; a match needs a ratio that equally
 distant tensors would show with a probability below ``1 - confidence``, over all candidates together, and needs it in
 both directions: a tensor whose counterpart is missing has a neighbour, but that neighbour has a nearer one.
@@ -39,7 +39,7 @@ _MATCH_SCALE_DISTANCES, _MATCH_ALIKE_DISTANCES = 2.0, 3.0
 be to be alike. An error moves the RMS, and the distance of a copy, by less than itself."""
 
 _MATCH_UNUSUAL = 6.0
-"""Matches farther than so many times the median one are not given: rounding leaves true pairs about as near."""
+"""Matches further than so many times the median one are not given: rounding leaves true pairs about as near."""
 
 
 class Relation(enum.Enum):
@@ -188,7 +188,7 @@ def _both_signs(
 
 @dataclasses.dataclass(frozen=True)
 class _Level:
-    """One way of comparing, with what it takes to be sure.
+    """One way of comparing, with its requirements for certainty.
 
     Attributes:
         between: Distances of targets from references.

@@ -11,13 +11,13 @@ class Basis(enum.Enum):
     """The user's own tolerance, or script."""
 
     FLOOR = "noise floor"
-    """What healthy fp32 engines make of the model."""
+    """The difference between healthy fp32 engines."""
 
     FORMAT = "number format"
-    """What rounding to the target's number format costs."""
+    """The cost of rounding to the target's number format."""
 
     HARDWARE = "hardware"
-    """What the target's class of hardware is free to choose, such as narrower accumulators and approximations."""
+    """Freedoms of the target's class of hardware, such as narrower accumulators and approximations."""
 
     SENSITIVITY = "sensitivity"
     """How far outputs move with inputs: all that is known of a model that cannot be evaluated. It convicts, and does
@@ -31,7 +31,7 @@ class Basis(enum.Enum):
     """The format would allow more than half of the signal, which is as much as any limit allows."""
 
     DECISION = "decision"
-    """What may be picked (an index, a rank, a set of boxes) where scores are off by no more than healthy engines."""
+    """Valid picks (an index, a rank, a set of boxes) where scores are as close as on healthy engines."""
 
     EQUALITY = "equality"
     """Values that must be equal, and outputs and shapes that must be there."""

@@ -21,7 +21,7 @@ class Compared:
     """A tensor of the reference, the target's of the same shape, and their figures.
 
     Attributes:
-        reference: The tensor taken as right.
+        reference: The tensor assumed to be right.
         target: The tensor under suspicion.
         metrics: Target measured against reference.
     """

@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 SHARE = "share of {unit} beyond a tie"
-"""What the figure of such a comparison is called."""
+"""Name of the figure of such a comparison."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _compare_rows(
 def _gaps(ours: np.ndarray, theirs: np.ndarray, rows: np.ndarray, radii: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return how far the scores of two choices are apart, and how far they may be.
 
-    Sorting moves no score farther than the scores themselves moved, so the target's score at a rank is within a radius
+    Sorting moves no score further than the scores themselves moved, so the target's score at a rank is within a radius
     of the reference's at that rank, and its candidate's own is within another.
     """
     scores = [np.take_along_axis(rows, choice, 1) for choice in (ours, theirs)]

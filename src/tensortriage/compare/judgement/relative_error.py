@@ -1,4 +1,4 @@
-"""The figures verdicts are made of: one relative error per tensor, and how far rounding alone explains it.
+"""The figures that verdicts rest on: one relative error per tensor, and how far rounding alone explains it.
 
 Everything is a *relative RMS error* (rms(target - reference) / rms(reference)); for types that are compared exactly
 (integers, bool, strings) it is the share of unequal elements. A non-finite element that the reference does not have
@@ -16,7 +16,7 @@ from tensortriage.values.dtype import Precision
 
 RELATIVE_RMS = "relative RMS error"
 UNEQUAL = "share of unequal elements"
-"""What the figure of a tensor is: of floating-point types, and of those that are compared exactly."""
+"""Names of a tensor's figure: for floating-point types, and for those that are compared exactly."""
 
 
 class ErrorFigures(Protocol):
@@ -80,7 +80,7 @@ def difference(reference: np.ndarray, target: np.ndarray) -> float:
 
 
 def measure_of(metrics: Metrics) -> str:
-    """Return what `error_of` is for a tensor, in words."""
+    """Return the name of the measure that `error_of` uses for a tensor."""
     return UNEQUAL if metrics.exact else RELATIVE_RMS
 
 
@@ -130,5 +130,5 @@ def ratio_of(error: float | None, floor: float | None) -> float | None:
 
 
 def largest(errors: Mapping[str, float]) -> float:
-    """Return the largest of some errors, 0 when there is none."""
+    """Return the largest of given errors, 0 when there is none."""
     return max(errors.values(), default=0.0)

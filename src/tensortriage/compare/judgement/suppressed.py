@@ -1,6 +1,7 @@
 """Sets of boxes that a non-maximum suppression left over, compared as sets.
 
-The greedy suppression takes the best score, drops what overlaps it by more than a threshold, and goes on. A set is one
+The greedy suppression takes the best score, drops boxes that overlap it by more than a threshold, and continues. A set
+is one
 that it may end with, for scores and boxes within a radius of the reference's, when (1) what it holds passes the score
 threshold, (2) no two of a class overlap too much, and (3) what it lacks is below the threshold, or overlaps a box that
 it holds and that is no worse, or came after the last box allowed. In which order the boxes are listed does not matter:

@@ -25,11 +25,11 @@ CUT_OFF = 0.5
 Softmax is one step off, and never more, in 1 to 30 % of its results (16 to 128 of a row, 1.31.1)."""
 
 CUT_ALWAYS = 0.9
-"""Share of results that a kernel which never rounds leaves cut off, of those too that rounding puts a step farther: all
+"""Share of results that a kernel which never rounds leaves cut off, of those too that rounding puts a step further: all
 but where its own sums cross a whole number. A kernel that rounds otherwise has others on either side."""
 
 FEWEST_CUT = 16
-"""Results that rounding puts a step farther from which on it is told that none is rounded: of so many nine tenths are
+"""Results that rounding puts a step further from which on it is told that none is rounded: of so many nine tenths are
 cut off by chance once in 4,000 cases."""
 
 CUT_SLACK = 1e-3
@@ -70,7 +70,7 @@ NEGLIGIBLE = 0.1
 for a hundredth. Halved, doubled: as before in 12 cases."""
 
 CURED = 2.0
-"""What removes a cause leaves less than half of the error, and an error up to twice what is left is what is left.
+"""Removing a cause leaves less than half of the error; an error up to twice the rest counts as the rest.
 """
 
 FREEDOM_SHOWS = 4.0

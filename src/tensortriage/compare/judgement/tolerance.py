@@ -1,4 +1,4 @@
-"""The user's own tolerances; what engines may do when none is given is `tensortriage.compare.judgement.within`.
+"""The user's own tolerances; the limits without one are in `tensortriage.compare.judgement.within`.
 
 Two families: limits per element or on a statistic of the errors, with the meaning they have in Polygraphy's
 ``--check-error-stat``; and thresholds on one number of the whole tensor (L2, cosine, PSNR, SNR). A NaN is outside of
@@ -37,7 +37,7 @@ class Tolerance(Protocol):
         Args:
             name: Its name, for limits that differ by name.
             metrics: Its metrics.
-            reference: The tensor taken as right.
+            reference: The tensor assumed to be right.
             target: The tensor under suspicion, of the same shape.
         """
         ...
@@ -210,7 +210,7 @@ class ThresholdTolerance:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EveryTolerance:
-    """Within when every one of several tolerances says so; the judgement is that of the strictest."""
+    """Within if every one of several tolerances is met; the judgement is that of the strictest."""
 
     tolerances: Sequence[Tolerance]
 
@@ -296,7 +296,7 @@ def _psnr(metrics: Metrics, reference: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class IndexTolerance:
-    """Within when no value has moved farther along its row.
+    """Within when no value has moved further along its row.
 
     Attributes:
         index_tolerance: Places a value may have moved.

@@ -1,4 +1,4 @@
-"""The options by which a user says how far outputs may be off."""
+"""The options for a user's error limits of outputs."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +13,7 @@ READ_NUMBERS = "tensortriage.inputs.syntax:parse_numbers"
 
 
 def atol_field(text: str, **more: Any) -> Any:
-    """Declare the absolute tolerance; the text says what holds without any."""
+    """Declare the absolute tolerance; the text names the default."""
     return option("--atol --abs-tol", NUMBERS, text, default_factory=dict, read=READ_NUMBERS, **more)
 
 

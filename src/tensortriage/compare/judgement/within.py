@@ -94,7 +94,7 @@ def near_prediction(gap_db: float) -> bool:
 
 
 def explained_by_format(figure: Metrics, error: float, predicted: float) -> bool:
-    """Return whether what rounding to a format is predicted to cost explains an error; NaN and Inf it never does."""
+    """Return whether the predicted cost of rounding to a format explains an error; never NaN or Inf."""
     return math.isfinite(error) and within_prediction(prediction_gap_db(figure, error, predicted), figure.count)
 
 
@@ -157,7 +157,7 @@ def clearly_best(error: float, others: Iterable[float]) -> bool:
 
 
 def is_innocent(over: float) -> bool:
-    """Return whether an op is within 3 dB of what its format costs it, by its error over its limit.
+    """Return whether an op is within 3 dB of the cost of its format, by its error over its limit.
 
     Between that and a suspect nothing is said of it.
     """
@@ -194,7 +194,7 @@ def is_decisive(explained: float) -> bool:
 
 
 def counts(influence: float, largest: float) -> bool:
-    """Return whether an influence is worth naming beside the largest."""
+    """Return whether an influence is large enough to name next to the largest."""
     return influence >= NEGLIGIBLE * largest
 
 
@@ -204,7 +204,7 @@ def freedom_shows(allowed: float, floor: float) -> bool:
 
 
 def excuses_much(limit: float) -> bool:
-    """Return whether freedoms allow so much of an output that each op has to be within what they cost it alone."""
+    """Return whether freedoms allow so much of an output that each op has to be within its own limit as well."""
     return limit > EACH_OP
 
 

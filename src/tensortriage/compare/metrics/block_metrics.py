@@ -65,7 +65,7 @@ def _tally_odd(tally: BlockTotals, way: Lane, reference: np.ndarray, target: np.
 def _set_aside_nonfinite(
     tally: BlockTotals, reference: np.ndarray, target: np.ndarray, start: int
 ) -> np.ndarray | None:
-    """Count what is not finite; return which elements are finite on both sides, None when all are."""
+    """Count non-finite elements; return a mask of elements finite on both sides, None when all are."""
     finite = np.isfinite(reference), np.isfinite(target)
     counts = [int(np.count_nonzero(side)) for side in finite]
     if min(counts) == reference.size:
@@ -165,7 +165,7 @@ def _tally_text(tally: BlockTotals, reference: np.ndarray, target: np.ndarray, s
 
 
 def text_errors(reference: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return 1.0 where two flat arrays of strings differ, else 0.0; bytes are taken as UTF-8.
+    """Return 1.0 where two flat arrays of strings differ, else 0.0; bytes are read as UTF-8.
 
     Args:
         reference: Flat, of str or bytes.

@@ -11,7 +11,7 @@ WORST_COUNT = 5
 
 @dataclasses.dataclass(slots=True)
 class BlockTotals:
-    """Totals of some blocks of one tensor pair; "compared" elements are those that are finite on both sides.
+    """Totals of given blocks of one tensor pair; "compared" elements are those that are finite on both sides.
 
     Attributes:
         stride: Every stride-th element goes into the sample that quantiles are taken from.

@@ -45,7 +45,7 @@ def is_used() -> bool:
 
 
 def totals(way: Lane, reference: np.ndarray, target: np.ndarray, start: int, stride: int) -> BlockTotals:
-    """Return the totals over a run of elements of a lane that is taken here.
+    """Return the totals over a run of elements of a supported lane.
 
     Args:
         way: Lane of both sides.

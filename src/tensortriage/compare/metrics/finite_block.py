@@ -17,7 +17,7 @@ from tensortriage.compare.metrics.dtype_pairs import Lane, load
 from tensortriage.compare.metrics.peaks import peaks, places_reaching
 
 ZERO_REFERENCE = float(np.finfo(np.float64).eps)
-"""What relative errors divide by where the reference is exactly zero, as Polygraphy's ``simple`` comparison does."""
+"""Divisor of relative errors where the reference is exactly zero, as Polygraphy's ``simple`` comparison does."""
 
 _BOOL = np.dtype(np.bool_)
 _RARE = 256

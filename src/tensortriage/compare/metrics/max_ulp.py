@@ -4,7 +4,7 @@ Let a format have m bits of mantissa after the point. Around x its numbers are a
 (subnormal ones further), so that with a relative error of at most 1/2 an element is at most ``-ln(1 - relative) *
 2**(m + 1)`` numbers from its reference. With opposite signs r and t are ``b(|r|) + b(|t|)`` apart, b being the bit
 pattern, and ``b(x) <= (log2 x + bias) * 2**m`` for normal x, since the mantissa f of x = 2**e (1 + f) is at most
-log2(1 + f). So a threshold on the relative error leaves the few runs of elements that can hold one farther than what is
+log2(1 + f). So a threshold on the relative error leaves the few runs of elements that can hold one further than what is
 known already, and a threshold on r * t shows, mostly, that they do not. Where it does not, they are computed.
 """
 
@@ -33,7 +33,7 @@ _SLACK = 2.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Block:
-    """A block of finite values, and what is known of it.
+    """A block of finite values, with the known bounds.
 
     Attributes:
         way: Lane of the two element types.
@@ -88,7 +88,7 @@ def distance(block: Block, known: float) -> float:
 
 
 def _farthest(relative: float, numbers: float) -> float:
-    """Return what the distance of two numbers of one sign is at most, by their relative error of up to one half.
+    """Return the largest distance of two numbers of one sign, given their relative error of up to one half.
 
     Near x there are fewer than ``numbers / x`` numbers per unit, ``numbers`` being those between 1 and 4, so between t
     and r lie fewer than ``numbers * |ln(t / r)|``, and |ln(t / r)| <= -ln(1 - |t - r| / |r|).
@@ -105,10 +105,10 @@ def _of_opposite_signs(block: Block) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _none_beyond(block: Block, sides: tuple[np.ndarray, np.ndarray], known: float, unit: np.dtype[Any]) -> bool:
-    """Return whether the products of elements of opposite signs show that none is farther than what is known."""
+    """Return whether the products of elements of opposite signs show that none exceeds the known distance."""
     numbers, bias = _format(unit)
     if not block.largest > 0.0 or known < numbers * (max(math.log2(block.largest) + bias, 1.0) + 1.0) + _SLACK:
-        return False  # Elements of the same sign, or with a subnormal one, may be farther.
+        return False  # Elements of the same sign, or with a subnormal one, may be further.
     exponent = (known - _SLACK) / numbers - 2 * bias
     if exponent >= _LARGEST_EXPONENT:
         return False

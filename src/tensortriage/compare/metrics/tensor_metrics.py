@@ -1,4 +1,4 @@
-"""Everything that one look at a tensor pair can tell, computed once; all later judgements are made from these numbers.
+"""All numbers from one pass over a tensor pair; all later judgements are made from them.
 
 Error statistics are over the elements that are finite on both sides; the others are counted, and no count is ever
 hidden in a statistic. Where nothing can be compared the statistics are NaN, which no limit accepts.
@@ -126,7 +126,7 @@ def measure(reference: np.ndarray, target: np.ndarray, *, workers: int | None = 
     tensor is copied as a whole, so memory-mapped ones may be larger than memory.
 
     Args:
-        reference: Tensor taken as right.
+        reference: Tensor assumed to be right.
         target: Tensor under suspicion.
         workers: Threads for a large tensor; None for one per available core.
 

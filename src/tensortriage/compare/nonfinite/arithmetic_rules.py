@@ -198,7 +198,7 @@ _BINARY: Mapping[str, Callable[[float, float, float], RuleMatch | None]] = {
 
 
 def _moved(element: Element) -> RuleMatch | None:
-    """Explain an element of an operator of which no rule is known by an operand that is not finite anywhere."""
+    """Explain an element of an operator without a rule by a non-finite element of an operand."""
     for position, array in enumerate(element.operands):
         if array is not None and not np.isfinite(array).all():
             bad = array[~np.isfinite(array)].flat[0]

@@ -1,4 +1,4 @@
-"""One element of a result together with the operands that it was made of."""
+"""One element of a result with the operands that it was computed from."""
 
 import dataclasses
 import math

@@ -169,7 +169,7 @@ def _softmax(element: Element) -> RuleMatch | None:
 
 
 def _normalization(element: Element) -> RuleMatch | None:
-    """Explain an element of a normalization by the slice of which mean and variance are taken."""
+    """Explain an element of a normalization by the slice that is averaged."""
     data = element.array(0)
     if data is None or data.ndim < 2:
         return None

@@ -1,1 +1,1 @@
-"""What a wrong tensor looks like: the patterns that different mistakes leave."""
+"""Patterns of wrong tensors: the patterns that different mistakes leave."""

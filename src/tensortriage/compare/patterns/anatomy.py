@@ -1,4 +1,4 @@
-"""What is peculiar about the error of one tensor: every kind of mistake leaves its own pattern.
+"""The pattern in the error of one tensor: every kind of mistake leaves its own pattern.
 
 A factor, a swapped pair of axes, a stale buffer, a tile whose tail was not computed: an engineer who looks at the
 numbers long enough sees them. This looks at the numbers. Candidates are tried from the simplest to the most general and
@@ -62,7 +62,7 @@ class Anatomy:
 
     @property
     def effect(self) -> str:
-        """What an op with this error does, as a predicate, from the strongest finding; empty if that does not say."""
+        """The fault of an op with this error, as a predicate from the strongest finding; empty if unknown."""
         return self.findings[0].effect if self.findings else ""
 
     @property
@@ -85,7 +85,7 @@ def dissect(
     places, and only up to 2**24 elements are sorted. Figures are those of what was examined.
 
     Args:
-        reference: Tensor taken as right; any ONNX element type, any layout.
+        reference: Tensor assumed to be right; any ONNX element type, any layout.
         target: Tensor under suspicion; another type or shape is possible.
         others: Further tensors by name, which the target may hold by mistake: results of an earlier run, operands.
         floor: Relative RMS error that a healthy engine may have in this tensor; 0 when unknown, it is then estimated.
@@ -215,7 +215,7 @@ def _questions(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator
 
 
 def _of_a_part(specimen: Specimen, whole: list[PatternFinding]) -> Iterator[PatternFinding]:
-    """Describe where the wrong elements are, and what they are when they are not all."""
+    """Describe the place of the wrong elements, and their pattern if some elements are right."""
     zeros = value_relations.zeroed(specimen) if any(finding.slug == "zeros" for finding in whole) else None
     if zeros:
         wrong, what = zeros[1], "wrongly zero elements"

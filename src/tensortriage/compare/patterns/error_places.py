@@ -40,7 +40,7 @@ _WIDEST_BORDER = 8
 
 
 def places(specimen: Specimen, wrong: np.ndarray, *, what: str, share: float) -> list[PatternFinding]:
-    """Describe where some elements are.
+    """Describe the place of the given elements.
 
     Args:
         specimen: The pair.
@@ -220,7 +220,7 @@ def nonfinite(specimen: Specimen) -> list[PatternFinding]:
 
 
 def _common(specimen: Specimen, broken: np.ndarray) -> str:
-    """Return what sets the reference apart where the target is not finite; empty when nothing does."""
+    """Return the property of the reference where the target is not finite; empty when there is none."""
     ours = specimen.reference[broken & np.isfinite(specimen.reference)]
     others = specimen.reference[specimen.finite]
     if ours.size < FEWEST_ALIKE or others.size < FEWEST_ALIKE:

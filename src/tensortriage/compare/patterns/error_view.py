@@ -92,7 +92,7 @@ class Specimen:
 
     @functools.cached_property
     def error_energy(self) -> float:
-        """Sum of squared errors; inf or NaN for doubles whose squares overflow, of which nothing can be said."""
+        """Sum of squared errors; inf or NaN if the squares of doubles overflow."""
         with np.errstate(all="ignore"):
             return energy(self.error)
 

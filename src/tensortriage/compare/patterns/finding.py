@@ -1,4 +1,4 @@
-"""One peculiarity of a wrong tensor, in a sentence, and what the searches for such peculiarities share."""
+"""One pattern of a wrong tensor, in a sentence, and helpers that the searches share."""
 
 import dataclasses
 import math
@@ -43,7 +43,7 @@ class PatternFinding:
 
     @property
     def effect(self) -> str:
-        """What an op with this error does, for a headline: ``returns 1.03 times the right value``; empty if unclear."""
+        """An op's fault, for a headline: ``returns 1.03 times the right value``; empty if unclear."""
         known = self.evidence
         if self.sentence.startswith("in the wrong elements") or self.strength < PATTERN_SHARE:
             return ""
@@ -76,7 +76,7 @@ _EFFECTS: Mapping[str, str] = MappingProxyType(
         ("shift", "transposition", "layout", "reordering", "permutation"), "returns right numbers in wrong places"
     )
 )
-"""What an op with an error of a kind does, where that is the same for all errors of the kind."""
+"""The fault of an op by kind of error, where it is the same for all errors of the kind."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -85,7 +85,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def listed(indices: Sequence[int], axis_length: int) -> str:
-    """Return some indices of an axis for a sentence, runs as ranges.
+    """Return given indices of an axis for a sentence, runs as ranges.
 
     Example:
         >>> listed([61, 62, 63], 64)

@@ -21,7 +21,7 @@ _BITS_OF_LUCK = 20
 
 
 def through_another_type(specimen: Specimen) -> PatternFinding | None:
-    """Is the target what a conversion to another type and back leaves of the reference, to the last bit?"""
+    """Is the target the reference converted to another type and back, to the last bit?"""
     reference, target = specimen.whole_reference, specimen.whole_target
     if specimen.text or reference.dtype.kind not in "iuf" or reference.dtype != target.dtype:
         return None

@@ -271,7 +271,7 @@ def normalised_elsewhere(specimen: Specimen) -> PatternFinding | None:
 
 
 def _spread(array: np.ndarray, axis: int) -> float:
-    """Return the relative spread of the sums along an axis; inf where they say nothing."""
+    """Return the relative spread of the sums along an axis; inf where they carry no information."""
     sums = array.sum(axis=axis).reshape(-1)
     mean = float(np.mean(np.abs(sums)))
     if sums.size < 4 or not 0.0 < mean < math.inf or array.min() < 0.0:

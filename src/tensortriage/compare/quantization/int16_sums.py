@@ -79,7 +79,7 @@ def _unsigned(data: np.ndarray, *, moved: bool) -> np.ndarray:
 
 
 def _most(data: np.ndarray, weights: np.ndarray, *, moved: bool) -> np.ndarray:
-    """Return what the sum of each pair may be at most, in magnitude: pairs by columns."""
+    """Return the largest magnitude that the sum of each pair can have: pairs by columns."""
     if data.dtype == np.int8 and not moved:  # then nothing is beyond
         return np.zeros((0, weights.shape[1]))
     tops = _unsigned(data, moved=moved).max(axis=0, initial=0.0)[:, None]

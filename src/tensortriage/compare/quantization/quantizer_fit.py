@@ -193,7 +193,7 @@ def rectifiers(candidates: Mapping[str, Rectifier]) -> dict[str, tuple[float, st
 
 
 _SEVEN_BITS = {DType.INT8: (-64.0, 64.0), DType.UINT8: (0.0, 128.0)}
-"""What ONNX Runtime's quantizers use of the types with ``reduce_range``."""
+"""Range of each type that ONNX Runtime's quantizers use with ``reduce_range``."""
 
 
 _RECALIBRATE = "calibrate again, on data like these"
@@ -357,7 +357,7 @@ def _same(made: np.ndarray, target: np.ndarray) -> bool:
 def _misreadings(
     op_type: str, x: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int, dtype: DType
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield what each misreading is called and what it gives."""
+    """Yield the name and the result of each misreading."""
     wide, scales, zeros = (np.asarray(array).astype(np.float64) for array in (x, scale, zero))
     zeros = np.broadcast_to(zeros, scales.shape)
     limits = integer_range(dtype) if dtype.is_integer else (-np.inf, np.inf)

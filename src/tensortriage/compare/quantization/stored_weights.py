@@ -152,7 +152,7 @@ def _part(array: np.ndarray, part: tuple[int, ...]) -> np.ndarray:
 
 
 def _sampled_error(numbers: np.ndarray, view: WeightView, array: np.ndarray) -> float:
-    """Return the relative difference of some numbers of a file from those of the model in one order."""
+    """Return the relative difference of given numbers of a file from those of the model in one order."""
     seen = view.of(array)
     at = np.linspace(0, numbers.size - 1, min(_SAMPLED, numbers.size)).astype(np.int64)
     was = seen[np.unravel_index(at, seen.shape)].astype(np.float64)

@@ -1,1 +1,1 @@
-"""What is measured for the rungs: noise floors, local errors, influences, non-finite values."""
+"""Measurements for the rungs: noise floors, local errors, influences, non-finite values."""

@@ -104,7 +104,7 @@ class Picks:
 
 
 def follow(inv: Investigation, feed: Feed, *, golden: Arrays, outputs: Arrays, ask: Asked | None) -> Decided | None:
-    """Judge the target's decisions and compare what it made of them.
+    """Judge the target's decisions and compare the values that follow from them.
 
     Args:
         inv: The investigation; its model, reference and target are asked.
@@ -135,7 +135,7 @@ def follow(inv: Investigation, feed: Feed, *, golden: Arrays, outputs: Arrays, a
 
 
 def _unexplained(decided: Decided) -> float:
-    """Return the largest error of an output over what the target's format costs it, once decided."""
+    """Return the largest error of an output over the cost of the target's format, once decided."""
     ratios = [
         (ratio_of(error_of(figure), decided.floors.target.get(name)) or 0.0)
         if decided.valid(name, rounded=True)
@@ -146,7 +146,7 @@ def _unexplained(decided: Decided) -> float:
 
 
 def _healthy_picks(inv: Investigation, feed: Feed, picks: Picks) -> Iterator[Picks]:
-    """Yield what healthy engines decide, and the reference, in the place of what the target does when it is asked.
+    """Yield the decisions of healthy engines and of the reference, as replacements for the target's.
 
     Of valid picks nobody saw, those are likely the target's that make its outputs.
     """

@@ -1,7 +1,8 @@
-"""What the errors that a verdict rests on look like: patterns of the worst output, and of what each culprit computes.
+"""Patterns of the errors that a verdict rests on: patterns of the worst output, and of what each culprit computes.
 
 A verdict says which op is wrong; the pattern of its error often says how (`tensortriage.compare.patterns.anatomy`). A
-culprit's error is looked at where it is born: in the op's result on golden inputs, or, where that was not needed or is
+culprit's error is looked at where it originates: in the op's result on golden inputs, or, where that was not needed or
+is
 not kept, in the target's own run.
 """
 
@@ -51,7 +52,7 @@ def dissection(inv: Investigation, evidence: Evidence, conclusion: Conclusion) -
 
 
 def of_output(inv: Investigation, evidence: Evidence) -> Anatomy | None:
-    """Look at the worst output of the deployed target; outputs of other feeds may be what it holds by mistake."""
+    """Dissect the worst output of the deployed target, which may hold outputs of other feeds by mistake."""
     name, feed = evidence.worst_feed.worst_output(whole=True)[0], evidence.feed
     golden = inv.golden.outputs(feed)
     try:
@@ -67,7 +68,7 @@ def of_output(inv: Investigation, evidence: Evidence) -> Anatomy | None:
 
 
 def born_in(inv: Investigation, evidence: Evidence, values: Sequence[str]) -> Patterns:
-    """Look at what culprits compute, against the golden values."""
+    """Compare the results of culprits with the golden values."""
     golden = inv.golden.of(evidence.feed)
     found: dict[str, Anatomy] = {}
     for value, target, floor in culprit_arrays(inv, evidence, [value for value in values if value in golden]):

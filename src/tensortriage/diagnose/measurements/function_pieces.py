@@ -1,4 +1,4 @@
-"""Functions as the target computes them, with what makes their operands.
+"""Functions as the target computes them, with the nodes that make their operands.
 
 A GELU may be approximated, though none of its ops is alone; and no result shows what is rounded inside.
 """
@@ -27,7 +27,7 @@ def only_together(inv: Investigation, local: Local, pieces: Sequence[Wired]) -> 
 
 
 def function_pieces(inv: Investigation, feed: Feed) -> list[Wired]:
-    """Return how far off the target's own regions around a function are, each with what makes its operands."""
+    """Return the errors of the target's regions around a function, with the nodes that make its operands."""
     pieces = functions_with_makers(inv, runnable(inv, feed))
     if not pieces:
         return []

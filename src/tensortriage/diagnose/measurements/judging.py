@@ -66,7 +66,7 @@ class Seen:
         return self._inside
 
     def alone(self, *, asked: bool = True) -> Local | None:
-        """Return its ops run one by one; None where it does not run them, or they are not ``asked`` for anew."""
+        """Return its ops run one by one; None where it cannot run them, or if unknown and not ``asked``."""
         if self.local is None and asked and not self.refused:
             try:
                 self.local = local_errors(self._inv, self._feed)
@@ -83,7 +83,7 @@ class Seen:
         return False
 
     def fused(self, *, windows: bool = False) -> Fused:
-        """Return what is seen of functions that are computed as one with what makes their operands."""
+        """Return the measurements of functions fused with the nodes that make their operands."""
         inv = self._inv
         if self._pieces is None:
             self._pieces = function_pieces(inv, self._feed)

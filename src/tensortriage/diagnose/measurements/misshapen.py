@@ -21,7 +21,7 @@ MOST_NAMED = 10
 """Culprits that a verdict names."""
 
 
-ALONE, OWN_RUN = ("is wrong by itself on", "on golden inputs"), ("is wrong in the own run of", "there")
+ALONE, OWN_RUN = ("is wrong in isolation on", "on golden inputs"), ("is wrong in the full run of", "there")
 """Where a result was seen, and on what operands."""
 
 
@@ -73,13 +73,13 @@ def behind_the_outputs(inv: Investigation, feed: Feed) -> Conclusion | None:
         inv.record.answered(question, answer, reason=refused.message)
         return None
     verdict = of_another_shape(inv, misshapen, seen)
-    answer = f"'{verdict.culprits[0].node}'" if verdict else "none by itself"
+    answer = f"'{verdict.culprits[0].node}'" if verdict else "none in isolation"
     inv.record.answered(question, answer, misshapen=misshapen)
     return verdict if verdict else None
 
 
 def _in_own_run(inv: Investigation, feed: Feed) -> dict[str, str]:
-    """Return values that have another shape in the target's own run, made of shown values that have theirs."""
+    """Return values of wrong shape in the target's own run, computed from shown values of right shape."""
     golden, graph = inv.golden.of(feed), inv.model.graph
     try:
         shown = inv.lab.figures(

@@ -20,7 +20,7 @@ from tensortriage.compare.patterns.error_view import lay_out
 from tensortriage.compare.patterns.finding import PATTERN_SHARE, PatternFinding
 
 ORDERS = ("transposition", "layout", "reordering", "permutation")
-"""Findings that all values are there, in another order; a shift by some places is an index error instead."""
+"""Findings that all values are there, in another order; a shift by given places is an index error instead."""
 
 _WORDS = {
     Relation.EQUAL: "",

@@ -37,7 +37,7 @@ WHOLE_BYTES = 256 << 20
 """Up to this much of tensors, on several feeds, the floors of all layers are measured together with the outputs'."""
 
 EVERY_LAYER = "every layer"
-"""What is measured then, in words."""
+"""The measured tensors, in words."""
 
 
 class Unsound(Exception):
@@ -75,7 +75,7 @@ class FeedResult:
         within: Whether each output passes.
         decided: Of outputs that an ArgMax, a TopK or a suppression of boxes decides: what was decided. Their figures
             are then those against the reference that took the target's decisions, where these are valid.
-        parts: Figures of the parts that outputs are put together of, by name, which are judged as outputs are.
+        parts: Figures of the parts that outputs are composed of, by name, which are judged as outputs are.
     """
 
     feed: Feed
@@ -92,7 +92,7 @@ class FeedResult:
         return {**self.metrics, **self.parts}
 
     def measure(self, name: str) -> str:
-        """Return what the error of an output is, in words."""
+        """Return the error of an output in words."""
         if self.decided is not None and name in self.decided.behind:
             _, worst = self.decided.worst(name)
             if worst.mismatches or (self.metrics[name].exact and not self.metrics[name].mismatches):
@@ -177,7 +177,7 @@ def output_floors(inv: Investigation) -> Floors:
 
 
 def parts_of(inv: Investigation, feed: Feed) -> Sequence[OutputPart]:
-    """Return the parts that outputs are put together of, where the user gives no tolerance of his own."""
+    """Return the parts that outputs are composed of, where the user gives no tolerance of his own."""
     return inv.setting(feed).parts if inv.question.tolerance is None else ()
 
 
@@ -198,7 +198,7 @@ def measured_with(inv: Investigation, specs: Mapping[str, ValueSpec]) -> tuple[l
 def seeing(
     inv: Investigation, feed: Feed, values: Sequence[str], what: str
 ) -> Iterator[Callable[[str, np.ndarray], None] | None]:
-    """Give what is told the values that are evaluated: what the format cannot hold is seen where all of them are."""
+    """Return a listener to evaluated values: what the format cannot hold is seen where all of them are."""
     if inv.precision not in ROUNDED or what != EVERY_LAYER:
         yield None
         return
@@ -214,7 +214,7 @@ class OutputFigures:
         metrics: Against the reference's, by name.
         decided: What was decided on the way, when outputs depend on decisions.
         judged: What the user's tolerance said of the tensors while they were at hand; empty without one.
-        parts: Figures of the parts that outputs are put together of, by name.
+        parts: Figures of the parts that outputs are composed of, by name.
     """
 
     metrics: Mapping[str, Metrics]
@@ -273,7 +273,7 @@ def measured_outputs(
 def figures_of_parts(
     golden: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray], parts: Sequence[OutputPart]
 ) -> dict[str, Metrics]:
-    """Return the figures of the parts of some outputs, which have the reference's shapes."""
+    """Return the figures of the parts of given outputs, which have the reference's shapes."""
     right, found = (with_parts({name: each[name] for name in golden}, parts) for each in (golden, outputs))
     return {part.name: measure(right[part.name], found[part.name]) for part in parts if part.name in right}
 
@@ -306,7 +306,7 @@ def noise_of(inv: Investigation) -> str:
 
 
 def with_decided(floors: Floors, decided: Decided) -> Floors:
-    """Return floors with those of decided outputs replaced by what they are once the decisions are given."""
+    """Return floors, with those of decided outputs replaced by their floors for given decisions."""
     mine = decided.floors
     fp32 = {**floors.fp32, **{name: mine.fp32[name] for name in decided.behind if name in mine.fp32}}
     target = {**floors.target, **{name: mine.target[name] for name in decided.behind if name in mine.target}}

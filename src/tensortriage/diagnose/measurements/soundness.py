@@ -25,11 +25,11 @@ from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import larger_limit
 
 BUILDS_WITH_THE_REST = 2.0
-"""What has to be left of the budget, in builds, for one build more: itself, and all that is asked after it."""
+"""Rest of the budget, in builds, that one more build needs: itself and the questions after it."""
 
 
 def affords(inv: Investigation, builds: float) -> bool:
-    """Return whether what is left of the budget suffices for so many builds as long as the target's longest so far."""
+    """Return whether the rest of the budget suffices for this many builds, each as long as the target's longest."""
     return inv.lab.budget.left >= builds * inv.lab.tally.longest_build(inv.question.target.name)
 
 
@@ -75,14 +75,14 @@ def failed(inv: Investigation, error: EngineError, feed: Feed) -> Conclusion:
     ]
     if not named and outcome.kind is OutcomeKind.BUILD_FAILED and (node := _refused(inv, outcome, feed)):
         summary += f"; the refusal begins with {node.op_type} '{node.name}'"
-        reason = "the refusal begins with it: what comes before is built"
+        reason = "the refusal begins here: everything before it builds"
         named = [Culprit(node.name, node.op_type, node.outputs[0], reason=reason)]
     commands = [run_command(inv.question)]
     if kind is not VerdictKind.ENGINE_HANG:
         commands.insert(0, reduce_command(inv.question))
         if works := _runs_with(inv, feed):
             words, options = works
-            summary += f"; with {words} it runs"
+            summary += f"; it runs with {words}"
             if passes := _refused_because_of(inv, feed):
                 words, options = passes
                 summary += f", and {words}"
@@ -143,8 +143,8 @@ def _refused(inv: Investigation, outcome: Outcome, feed: Feed) -> Node | None:
 
 
 def _beyond_the_limit(inv: Investigation, error: EngineError, limit: int) -> Conclusion:
-    """Return the verdict for a target that the user's own memory limit ended, which accuses nobody."""
-    summary = f"the memory limit was reached, and nothing is known of the target's numbers: {error.message}"
+    """Return the verdict for a target that the user's memory limit ended; it names no culprit."""
+    summary = f"the memory limit was reached, and nothing is known about the target's numbers: {error.message}"
     again = ("--memory-limit", larger_limit(limit), "--case", str(inv.lab.case.folder))
     return Conclusion(
         VerdictKind.INCONCLUSIVE,
@@ -188,12 +188,12 @@ def word(name: str, text: str, *, behind: str = r"(?<![\w/])(?<!\w\.)") -> re.Ma
 
 
 def builds_vary(inv: Investigation) -> bool | None:
-    """Return whether two builds of the target may differ; None where the engine does not tell."""
+    """Return whether two builds of the target may differ; None where the engine does not report it."""
     engine = resolve(inv.question.target).engine
     return engine.builds_vary(inv.question.target.options) if isinstance(engine, VariesBuilds) else None
 
 
 def runs_vary(inv: Investigation) -> bool:
-    """Return whether two runs of one build of the target may differ, as far as its engine tells."""
+    """Return whether two runs of one build of the target may differ, as far as the engine reports it."""
     engine = resolve(inv.question.target).engine
     return not isinstance(engine, VariesBuilds) or engine.runs_vary(inv.question.target.options)

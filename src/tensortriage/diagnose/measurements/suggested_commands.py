@@ -11,7 +11,7 @@ def reduce_command(question: Question) -> str:
 
 
 def run_command(question: Question, *options: str) -> str:
-    """Return the command that compares the outputs, or what options say."""
+    """Return the command that compares the outputs, or the tensors that options name."""
     return triage_command(question, "run", "--target", str(question.target), *options)
 
 

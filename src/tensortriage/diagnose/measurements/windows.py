@@ -28,7 +28,7 @@ FUNCTIONS = "functions with what feeds them"
 """The round of `functions_with_makers`."""
 
 Round = tuple[str, list[tuple[str, ...]]]
-"""What the sets are, in words, and the sets."""
+"""The kind of the sets in words, and the sets."""
 
 
 def rounds(inv: Investigation, evidence: Evidence, nodes: Sequence[str], *, trusted: bool) -> Iterator[Round]:
@@ -109,7 +109,7 @@ def functions_with_makers(inv: Investigation, nodes: Collection[str]) -> list[tu
 
 
 def multiple(plan: Plan, nodes: Collection[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the regions of a plan that hold several of some nodes."""
+    """Yield the regions of a plan that hold several of given nodes."""
     known = {*nodes}
     for region in plan.regions:
         kept = tuple(name for name in region.nodes if name in known)

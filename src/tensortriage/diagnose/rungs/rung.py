@@ -16,7 +16,7 @@ class Answer:
     Attributes:
         verdict: What the diagnosis ends with; None to go on.
         findings: What is known now.
-        question: What the ladder goes on with; None for what was asked so far.
+        question: What the ladder continues with; None for what was asked so far.
     """
 
     verdict: Conclusion | None = None

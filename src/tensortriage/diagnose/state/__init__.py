@@ -1,1 +1,1 @@
-"""What a diagnosis is asked, what it may cost, and what it ends with."""
+"""The question, budget and result of a diagnosis."""

@@ -31,7 +31,7 @@ ROUNDING_EXPLAINS = Confidence(
     0.95, 0.85, "the size of the error is predicted within 3 dB; a fault of just that size cannot be excluded"
 )
 FREEDOMS_EXPLAIN = Confidence(
-    0.9, 0.8, "as for rounding, with a freedom that was recognised by its size; it has a wider margin than rounding"
+    0.9, 0.8, "as for rounding, plus a freedom recognised by its size, with a wider margin than rounding"
 )
 REFERENCE_CONTRADICTED = Confidence(
     0.95, 0.95, "two implementations that share no kernels agree against the reference on equal operands"
@@ -40,39 +40,39 @@ REFERENCE_OUTSIDE = Confidence(
     0.9, 0.85, "no healthy evaluation of the model comes near the reference; an error of our own kernels is possible"
 )
 
-OBSERVED = Confidence(1.0, 1.0, "it is what was seen: no inference lies between the observation and the verdict")
+OBSERVED = Confidence(1.0, 1.0, "the verdict is the observation itself: no inference lies between them")
 SILENT_REFERENCE = Confidence(
     0.9, 0.9, "agreement with a constant proves nothing; that the constant is wrong is not certain"
 )
 IN_ANOTHER_LAYOUT = Confidence(
     0.97,
     0.97,
-    "the values are those of the reference in another order, which chance does not make; the model may mean it",
+    "the values are the reference's in another order, which is not chance; the model may intend it",
 )
 FED_OTHERWISE = Confidence(
-    0.97, 0.95, "the reference on another input gives the target's outputs, which chance does once in a thousand"
+    0.97, 0.95, "the reference on another input gives the target's outputs, which happens by chance once in a thousand"
 )
 MISSHAPEN_OP = Confidence(
-    0.97, 0.97, "an op with another shape or type explains by itself; another one before it may have caused it"
+    0.97, 0.97, "a wrong shape or type explains the failure, but an earlier op may have caused it"
 )
 EXCHANGED_OUTPUTS = Confidence(
     0.99, 0.99, "outputs hold each other's values; only a model with exchanged names in its file would look alike"
 )
-ALL_OUTPUTS_MOVED = Confidence(0.95, 0.95, "every failing output is in another order, though no op was seen to make it")
+ALL_OUTPUTS_MOVED = Confidence(0.95, 0.95, "every failing output is in another order, but no op was seen to cause it")
 SOME_OUTPUTS_MOVED = Confidence(
     0.7, 0.7, "only some failing outputs are in another order; the others need another explanation"
 )
 NONFINITE_BORN = Confidence(
-    0.97, 0.97, "the first op with finite operands and a NaN or Inf, in the run itself; marking may have moved it"
+    0.97, 0.97, "the first op in the run with finite operands and a NaN or Inf result; marking may have moved it"
 )
 NONFINITE_BORN_ALONE = Confidence(0.9, 0.9, "seen on golden operands, which the target's own run need not have")
 NONFINITE_MISLED = Confidence(
-    0.7, 0.7, "its operands were off already, and nobody can tell whether it does so on golden ones"
+    0.7, 0.7, "its operands were already off, and whether it does so on golden ones is unknown"
 )
-NONFINITE_UNBLAMED = Confidence(0.6, 0.6, "the place is known, but no op is wrong by itself")
+NONFINITE_UNBLAMED = Confidence(0.6, 0.6, "the place is known, but no op is wrong in isolation")
 OVERFLOW_PROVEN = Confidence(0.99, 0.99, "keeping the values in range cures the output")
 OVERFLOW_LIKELY = Confidence(
-    0.85, 0.85, "a value is beyond the format, but avoiding it was not seen to cure most of the error"
+    0.85, 0.85, "a value is beyond the format, but avoiding it did not remove most of the error"
 )
 NUMBERS_FLUSHED = Confidence(
     0.85, 0.85, "a subnormal number that became zero was seen on the way; a fault at other elements may hide behind it"
@@ -81,32 +81,32 @@ INTEGER_ARITHMETIC = Confidence(
     0.9, 0.8, "predicted within 3 dB by biases in int32; other freedoms of integer kernels are not looked at"
 )
 QUANTIZATION_COSTS = Confidence(
-    0.9, 0.75, "all quantizers fit the values they quantize; random numbers are not those they were calibrated for"
+    0.9, 0.75, "all quantizers fit the values they quantize; they were not calibrated for random numbers"
 )
 DESTROYED = Confidence(
     0.95,
     0.95,
-    "measured on the reference; that the file stands for the network chance could feign for a small change",
+    "measured on the reference; a small change could make the file resemble the network by chance",
 )
 AMPLIFIED = Confidence(0.9, 0.9, "one ulp at the inputs moves outputs as much, and every op alone is healthy")
 AMPLIFIED_UNPROVEN = Confidence(
-    0.6, 0.6, "one ulp at the inputs moves outputs as much, but the ops could not be looked at alone"
+    0.6, 0.6, "one ulp at the inputs moves outputs as much, but the ops could not be run in isolation"
 )
 FUSION_CURED = Confidence(0.98, 0.98, "marking values, which breaks the fusion, cures the output")
 ROUNDS_INSIDE = Confidence(0.5, 0.5, "the ops are known; whether their kernel is coarse or wrong is not")
 FUSION_IN_THE_WHOLE = Confidence(0.85, 0.85, "marking cures it, but no piece of the model shows it")
-CURED_BY_SETTING = Confidence(0.95, 0.9, "the outputs are right with one setting off, which does no more than this")
+CURED_BY_SETTING = Confidence(0.95, 0.9, "the outputs are right with one setting off, which changes nothing else")
 TRANSFORMATION_CURED = Confidence(0.9, 0.9, "without the transformation the outputs are right")
 TRANSFORMATION_HELPS = Confidence(0.75, 0.75, "without the transformation the outputs are better, not right")
-CHANGED_UNNAMED = Confidence(0.9, 0.9, "the models differ in their outputs, but no node was seen to make it")
+CHANGED_UNNAMED = Confidence(0.9, 0.9, "the models differ in their outputs, but no node was seen to cause it")
 GIVEN_FILE = Confidence(
-    0.9, 0.9, "the file is not what the engine builds here; whether of another model or by another release is not known"
+    0.9, 0.9, "the file is not what the engine builds here; it may be of another model or another release"
 )
 MOVES_UNNAMED = Confidence(0.8, 0.8, "runs differ, but none of the tensors once marked: the race may be anywhere")
 UNDECIDED = Confidence(
-    0.5, 0.5, "the failure is certain and its cause is not: as likely as not a further look would name one"
+    0.5, 0.5, "the failure is certain, its cause is not: more measurements would name one about half the time"
 )
-BUILDS_UNTOLD = Confidence(0.95, 0.95, "builds differ, which was seen; how often was seen on a few builds only")
+BUILDS_UNTOLD = Confidence(0.95, 0.95, "builds were seen to differ; how often is known from a few builds only")
 
 
 def blamed(explained: float, *, at_most: float = 1.0) -> float:

@@ -1,4 +1,4 @@
-"""What is known of the target's options: which give right answers, and which break them."""
+"""Findings about the target's options: which give right answers, and which break them."""
 
 import dataclasses
 
@@ -25,5 +25,5 @@ class Configuration:
 
     @property
     def transformation(self) -> str:
-        """What breaks it, in words."""
+        """The breaking options, in words."""
         return " + ".join(self.passes) if self.passes else self.breaks

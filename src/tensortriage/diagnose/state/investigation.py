@@ -51,7 +51,7 @@ class Investigation:
         """Return an investigation with an empty record.
 
         Args:
-            question: What is asked.
+            question: The question.
             case: Where everything is kept.
             listener: Who hears of steps and progress.
             lab: Where engines are asked, of which others ask as well; None for a lab of its own, in the case.
@@ -73,12 +73,12 @@ class Investigation:
 
     @property
     def question(self) -> Question:
-        """What is asked."""
+        """The question."""
         return self.golden.question
 
     @property
     def lab(self) -> Lab:
-        """Where engines are asked."""
+        """The lab that runs engines."""
         return self.golden.lab
 
     @property
@@ -92,7 +92,7 @@ class Investigation:
         return self.question.precision
 
     def setting(self, feed: Feed, model: Model | None = None) -> Setting:
-        """Return what is judged on a feed.
+        """Return the setting to judge on a feed.
 
         Args:
             feed: The feed.

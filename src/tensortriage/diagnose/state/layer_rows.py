@@ -14,7 +14,7 @@ OUTPUTS_FORMAT = "tensortriage.outputs/1"
 
 BY_FLOOR, BY_TOLERANCE = ORDERS, "tolerance"
 PLAINLY = (BY_FLOOR, BY_TOLERANCE)
-"""What allows an output that is as near to the reference as a healthy fp32 engine, or as the user asks."""
+"""Limits met by an output as near to the reference as a healthy fp32 engine, or as the user's tolerance."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class LayerRow:
         order: Position in topological order, from 0.
         in_context_error: Relative RMS error in the target's own full run (inherited + new).
         floor: Noise floor of ``in_context_error``: the relative RMS error a healthy engine of this format may have.
-        local_error: Relative RMS error of this op on the target with golden inputs (born here).
+        local_error: Relative RMS error of this op on the target with golden inputs (it originates here).
         local_floor: Noise floor of ``local_error``.
         floor_ratio: ``local_error / local_floor``.
         influence: Relative RMS error at the model's outputs when only the local error is injected into the reference.

@@ -1,4 +1,4 @@
-"""The steps of a diagnosis, in order, told to whoever wants to hear of them as they are made."""
+"""The steps of a diagnosis, in order, passed to a listener as they are made."""
 
 import time
 from typing import Protocol
@@ -19,7 +19,7 @@ class Listener(Protocol):
 
 
 class Silent:
-    """A listener that listens to nothing, whatever is told."""
+    """A listener that ignores everything."""
 
     def step(self, step: Step) -> None:
         """Ignore a step."""
@@ -28,7 +28,7 @@ class Silent:
         """Ignore progress."""
 
     def tell(self, text: str) -> None:
-        """Ignore what is to be shown."""
+        """Ignore the text to show."""
 
     def checked(self, progress: object) -> None:
         """Ignore a check."""
@@ -40,7 +40,7 @@ class Silent:
 
 
 class Record:
-    """The steps so far, and what they cost.
+    """The steps so far, and their cost.
 
     Args:
         lab: Where engines are asked, which counts their builds and runs.
@@ -64,7 +64,7 @@ class Record:
         return Cost(seconds, tally.builds, tally.checks, tally.builds_by_engine, self._lab.earlier)
 
     def answered(self, question: str, answer: str, **evidence: object) -> Step:
-        """Record a step and tell the listener; all that was done since the one before belongs to it."""
+        """Record a step and notify the listener; all work since the previous one belongs to it."""
         cost = self.cost
         step = Step(
             question,
@@ -76,18 +76,18 @@ class Record:
         return self.add(step)
 
     def add(self, step: Step) -> Step:
-        """Add a step and tell the listener."""
+        """Add a step and notify the listener."""
         self._steps.append(step)
         self._listener.step(step)
         return step
 
     def unasked(self, *questions: str) -> None:
-        """Record what the budget did not suffice for."""
-        self.answered("which questions were left out for lack of time?", " ".join(questions))
+        """Record the questions skipped for lack of budget."""
+        self.answered("which questions were skipped for lack of time?", " ".join(questions))
 
     def outputs_only(self, reason: str) -> None:
         """Record, once, that the reference shows no inner values."""
         question = "does the reference show its inner values?"
         if all(step.question != question for step in self._steps):
-            answer = f"no: it answers the model's outputs only; inner values come from {centre_spec()}"
+            answer = f"no: it returns only the model's outputs; inner values come from {centre_spec()}"
             self.answered(question, answer, reason=reason)

@@ -1,4 +1,4 @@
-"""What a diagnosis ends with: one verdict of a closed set, who is to blame, and the path of evidence to it.
+"""The result of a diagnosis: one verdict of a closed set, who is to blame, and the path of evidence to it.
 
 Unsure is a verdict of its own (`inconclusive`), never a guess. The dataclasses are the content of ``verdict.json``.
 """
@@ -53,7 +53,7 @@ class Culprit:
     Attributes:
         node: ONNX node name.
         op_type: ONNX operator.
-        value: The output value of the node in which the error is born.
+        value: The output value of the node in which the error originates.
         local_error: Relative RMS error of the op run on the target with golden inputs; None when not measured.
         influence: Relative RMS error at the model's outputs when only this local error is injected into the reference.
         floor_ratio: ``local_error`` over the noise floor of this value; None when not measured.
@@ -165,7 +165,7 @@ class Remedy:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReproFacts:
-    """The smallest case that a diagnosis has at hand: the culprit alone, with its inputs and expected outputs.
+    """The smallest case of a diagnosis: the culprit alone, with its inputs and expected outputs.
 
     Attributes:
         folder: Where it is, within the case.
@@ -173,7 +173,7 @@ class ReproFacts:
         failure: How it fails.
         confirmed: Whether it failed the same way in a fresh process.
         module: The PyTorch module that lies beside the nodes, with class and line; empty for none.
-        anew: Whether the module is wrong when it is exported anew by the PyTorch here; None when that is not known.
+        anew: Whether the module is wrong when it is exported again by the PyTorch here; None when that is not known.
         otherwise: What the fresh process did instead; empty where confirmed.
     """
 
@@ -257,7 +257,7 @@ class Verdict(Result):
         sufficiency: What tells whether a target that only rounds is good enough: classes, cosine, a mixed model;
             sentences.
         accuracy: The user's metric of reference, target and remedy; None without one.
-        fix: What ``--fix`` wrote, or that it wrote nothing and why; empty where it was not asked for.
+        fix: What ``--fix`` wrote, or that it wrote nothing and why; empty where it was not requested.
         headline: Op, module and effect in a few words; empty where no op is to blame.
         allowed_by: Names of the explanations, rows of the judge's registry, that allow what outputs are off by.
         lost: Whether half of the signal of an output or more is lost, whatever explains it.

@@ -37,10 +37,10 @@ OPTIONS = {
     "amplify": "factor by which every operator errs more than the arithmetic says, a whole number (default 1)",
     "winograd": "3x3 convolutions of stride 1 by Winograd's method: false, true or 2 for F(2x2,3x3), 4 for F(4x4,3x3), "
     "6 for F(6x6,3x3)",
-    "quantizers": "rounded (default); unrounded: quantizers cut off what is beyond their range and do not round, so "
-    "that a quantized file is the network it stands for; signed: they cut off only where the range ends at 0, as a "
+    "quantizers": "rounded (default); unrounded: quantizers clip to their range and do not round, so that a quantized "
+    "file computes the network it represents; signed: they cut off only where the range ends at 0, as a "
     "Relu does, and then also where the other end is a whole number, as Relu6's; unbounded: they do neither",
-    "but": "names of nodes whose quantizers round all the same, joined by +",
+    "but": "names of nodes whose quantizers still round, joined by +",
     "draw": "from 1 on: stored integers and constants in fp16 or bf16 moved by up to half a step, at random by this "
     "number",
     "at": "names of the nodes, and constants, that the draw moves, joined by +; all when left out",
@@ -100,7 +100,7 @@ class Arithmetic:
 
     @property
     def precision(self) -> Precision:
-        """The precision it stands for."""
+        """The corresponding precision."""
         narrow = next((p for p in FORMATS if p.dtype is self.format), None)
         return narrow or (Precision.FP32 if self.rounds else Precision.FP64)
 

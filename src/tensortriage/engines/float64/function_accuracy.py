@@ -244,7 +244,7 @@ class Functions:
         return FunctionError(accuracy, limits, int(rng.choice(_WAVES)), float(rng.random()))
 
     def argument_error(self, op_type: str) -> float:
-        """Return the relative error with which an operator reads its argument; 0 where it is read as it is."""
+        """Return the relative error with which an operator reads its argument; 0 where it is read exactly."""
         accuracy = ACCURACIES[self.hardware].get(op_type) if self.hardware is not None else None
         return accuracy.argument if accuracy is not None else 0.0
 

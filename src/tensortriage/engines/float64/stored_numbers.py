@@ -81,7 +81,7 @@ class StoredNumbers:
         return np.asarray(np.clip(shifted, bottom, np.where(to_zero | (from_zero & whole), high, np.inf)))
 
     def dequantized(self, array: np.ndarray) -> np.ndarray:
-        """Return stored quantized numbers as float64, of the same shape; what a quantizer did not round is as it is.
+        """Return stored quantized numbers as float64, of the same shape; unquantized values are unchanged.
 
         Single numbers are never moved: they are no weights.
         """

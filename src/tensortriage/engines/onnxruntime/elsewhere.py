@@ -218,7 +218,7 @@ def _asked(given: Options, model: "Model") -> Precision:
 
 
 def _check_whole(session: IsolatedSession, model: "Model") -> None:
-    """Refuse to run a precompiled file in the place of another model, a part of its own for example.
+    """Refuse to run a precompiled file in place of another model, a part of its own for example.
 
     Raises:
         BuildFailed: When it takes or gives other tensors.
@@ -238,7 +238,7 @@ def _check_whole(session: IsolatedSession, model: "Model") -> None:
 
 
 def _check_placement(placement: Sequence[Mapping[str, Any]] | None, model: "Model", requested: Requested) -> None:
-    """Refuse a build of which no rounding operator runs on the requested provider.
+    """Refuse a build if no rounding operator runs on the requested provider.
 
     Raises:
         BuildFailed: Then (``provider-unused``).

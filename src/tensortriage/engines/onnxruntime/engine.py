@@ -79,7 +79,7 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
         "ep_name": "name to register the library of ep under (default: what its package says, or the file's name)",
         "ep_option.KEY": "option of the provider ep, e.g. ep_option.soc_model=60",
         "fallback": "allow (default) or refuse: whether nodes that the provider ep does not take may run on the CPU",
-        "file": "model that was compiled or optimized before (EPContext, .ort), to run in the place of a whole model; "
+        "file": "precompiled or optimized model (EPContext, .ort), to run instead of a whole model; "
         "judged in fp16 or bf16 where it holds such numbers",
         "worker": WORKER_OPTION,
     }
@@ -101,7 +101,7 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the precision word for these options.
 
-        ONNX Runtime's CUDA and TensorRT providers use TF32 for float32 unless told otherwise. With ``precision=fp16``
+        ONNX Runtime's CUDA and TensorRT providers use TF32 for float32 unless asked not to. With ``precision=fp16``
         on the CPU provider weights and inputs are float16, but most kernels compute in float32.
         """
         return nominal_precision(read_options(options, self.options))

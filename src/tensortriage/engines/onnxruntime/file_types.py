@@ -1,4 +1,4 @@
-"""In which narrow format a file that was compiled or optimized before computes, as far as the file itself says.
+"""The narrow format of a precompiled or optimized file, as far as the file shows it.
 
 Files for the CPU hold few fp16 values, since most kernels there compute in float32: what remains are conversions to
 fp16 and constants. Any of them says that results are rounded to it. What a provider compiled is opaque (EPContext);
@@ -18,7 +18,7 @@ _NARROW = {10: Precision.FP16, 16: Precision.BF16}
 
 
 def file_precision(path: str) -> Precision | None:
-    """Return fp16 or bf16 where a file holds numbers of it; None where it says nothing of it, or cannot be read."""
+    """Return fp16 or bf16 where a file holds such numbers; None where it holds none or cannot be read."""
     file = Path(path)
     try:
         state = file.stat()

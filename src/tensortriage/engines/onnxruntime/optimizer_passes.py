@@ -36,7 +36,7 @@ RULES = (
     "ConvBNFusion", "Pad_Fusion", "MatMul_BatchNormalization_Fusion", "LabelEncoderFusion", "ClipQuantRewrite",
     "ReluQuantRewrite",
 )  # fmt: skip
-"""What the transformers ``LevelN_RuleBasedTransformer`` are made of, each of which can be left out by itself
+"""Rules of the transformers ``LevelN_RuleBasedTransformer``, each of which can be left out separately
 (onnxruntime/core/optimizer/graph_transformer_utils.cc, GenerateRewriteRules)."""
 
 PASSES = (

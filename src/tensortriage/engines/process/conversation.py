@@ -56,7 +56,7 @@ _ERRORS: dict[str, type[TriageError]] = {
 }
 _DOING = {
     "probe": "starting", "compile": "building the model", "run": "running", "streams": "running two streams",
-    "plan": "telling its plan", "answer": "answering", "close": "closing the model",
+    "plan": "reporting its plan", "answer": "answering", "close": "closing the model",
 }  # fmt: skip
 _LAST_WORDS = 6
 _SLUG = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
@@ -188,7 +188,7 @@ class Conversation:
                 most = RETIRED_BYTES + (self.worker.own_bytes or 0)
                 limit = self.limits.memory_bytes
                 if held > (most if limit is None else min(most, limit // 2)):
-                    self.worker.kill("it holds too much memory")
+                    self.worker.kill("it uses too much memory")
         with contextlib.suppress(WorkerDied):
             for path in self._delivered:
                 self.worker.transport.withdraw(path)

@@ -55,6 +55,6 @@ def beside(path: str, ending: str) -> str:
     """
     found = Path(path).with_suffix(ending)
     if not found.is_file():
-        cure = f"put the {ending} beside the {Path(path).suffix} file"
+        cure = f"put the {ending} next to the {Path(path).suffix} file"
         raise UsageError(f"{found} does not exist", slug="engine-option-file", cure=cure)
     return str(found)

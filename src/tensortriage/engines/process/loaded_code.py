@@ -39,7 +39,7 @@ class CodeLog:
     def current(self) -> bool:
         """Whether everything that the worker has loaded still equals the disk, so that it may serve once more.
 
-        The engine's own file is no part of it: that is executed anew for each session.
+        The engine's own file is no part of it: that is executed again for each session.
         """
         return all(_facts(path) == facts for path, facts in self._seen.items() if path != self._engine)
 

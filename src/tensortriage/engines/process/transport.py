@@ -112,7 +112,7 @@ class SharedFolder:
                 os.unlink(path)
 
     def take(self, paths: Iterable[str]) -> Iterator[Item]:
-        """Map the worker's shards; nothing outside of the folders is touched, whatever the worker says.
+        """Map the worker's shards; nothing outside of the folders is touched, whatever the worker sends.
 
         Raises:
             ShardError: For another place, or a link.

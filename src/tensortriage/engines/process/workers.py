@@ -254,7 +254,7 @@ class Worker:
         return answer
 
     def distrusted(self, what: str) -> WorkerDied:
-        """End a worker that does not keep to the protocol, and return the error that says so."""
+        """End a worker that breaks the protocol, and return the error to raise."""
         self.close()
         return WorkerDied({"code": None, "cause": f"its process gave an unexpected answer: {what}", "tail": ""})
 

@@ -126,7 +126,7 @@ def require_new(path: Path) -> None:
 
 
 def require_ours(path: Path) -> None:
-    """Refuse to overwrite a file whose name does not say that it holds data, unless it is empty or looks like JSON.
+    """Refuse to overwrite a file without a data suffix, unless it is empty or looks like JSON.
 
     Raises:
         DataError: When something else is there (``output-not-data``).

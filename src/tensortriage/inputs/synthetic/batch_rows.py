@@ -1,4 +1,4 @@
-"""Rows of a batch: along which axis of which input they lie, and batches put together from single rows.
+"""Rows of a batch: along which axis of which input they lie, and batches composed of single rows.
 
 A batch is the size that inputs leave open along their first axis (or that they share there, when a model fixes it).
 Rows come from the feeds that were given; where these hold too few, sensible ones are made up.

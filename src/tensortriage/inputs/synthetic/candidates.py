@@ -1,4 +1,4 @@
-"""Other made-up feeds, to be tried in order where the usual one does not run or says nothing.
+"""Other made-up feeds, tried in order where the usual one does not run or proves nothing.
 
 A model does not say which sizes it takes: a Pad by reflection wants more samples than it adds, a pyramid of features
 multiples of its strides, a state the size of its batch. What constants of the graph ask for stays. Of the other sizes
@@ -85,7 +85,7 @@ def other_numbers(model: Model, feed: Feed) -> Iterator[Feed]:
 
 
 def are_ours(model: Model, shapes: Mapping[str, Shape]) -> bool:
-    """Whether it may be for what we make up that a model does not run: for an open size, or a number that selects.
+    """Whether made-up data may be the reason that a model does not run: for an open size, or a number that selects.
 
     Floats of a fixed shape are numbers that any engine computes with.
     """

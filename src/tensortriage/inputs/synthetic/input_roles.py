@@ -89,7 +89,7 @@ _DOMAINS: Mapping[tuple[str, int], Use] = {
 }  # fmt: skip
 _LENGTHS = frozenset({("RNN", 4), ("LSTM", 4), ("GRU", 4), ("ReverseSequence", 1)})
 _WHOLE = (float("inf"), 1.0)
-"""What a length is: that of the whole, or else 1, where the axis that it counts is shorter than seen from outside."""
+"""Values of a length: that of the whole, else 1 if the axis that it counts is shorter than its input's."""
 _COUNTS_UP = frozenset({("Slice", 3), ("Unsqueeze", 1), ("Squeeze", 1)})
 _TABLES: Mapping[tuple[str, int], tuple[int, str, int]] = {
     # (operator, index operand) -> (table operand, attribute naming its axis, that attribute's default)
@@ -150,7 +150,7 @@ def _role(graph: Graph, spec: ValueSpec, spec_of: SpecOf) -> Role:
 
 
 def _compared_with(graph: Graph, name: str) -> tuple[float, ...]:
-    """Return numbers for both sides of what an input is compared with, so that a branch is taken; largest first.
+    """Return numbers on both sides of an input's threshold, so that each branch runs; largest first.
 
     An equality with 0 says no more than whether there is a number, as of masks.
     """

@@ -44,7 +44,7 @@ def concrete_shapes(
         specs: The model's inputs.
         given: Shapes named by the user; their sizes also hold for the same dimension names of other inputs.
         convolved: Names of inputs that enter a convolution.
-        chosen: Sizes of open dimensions in the place of the usual ones.
+        chosen: Sizes of open dimensions in place of the usual ones.
 
     Raises:
         UsageError: When a given shape contradicts the model (slug ``shape-contradicts-model``).

@@ -94,7 +94,7 @@ class FeedMaker:
 
         Args:
             shapes: Shapes that the user gave.
-            chosen: Sizes of open dimensions in the place of the usual ones.
+            chosen: Sizes of open dimensions in place of the usual ones.
 
         Raises:
             UsageError: As `concrete_shapes` and `require_room` do.

@@ -127,7 +127,7 @@ def _equal_sizes(graph: Graph, node: Node, shapes: Sequence[Sequence[Size]], lea
 
 
 def _reshaped(shape: Sequence[Size], target: Sequence[int], leading: Collection[str]) -> Pairs:
-    """Yield the smallest size of the one open dimension with which the elements fill the shape that is asked for."""
+    """Yield the smallest size of the one open dimension with which the elements fill the requested shape."""
     before = list(shape)
     after = [size or (shape[axis] if axis < len(shape) else None) for axis, size in enumerate(target) if size != -1]
     for size in tuple(after):  # what goes through as it is

@@ -2,7 +2,7 @@
 
 In the full model an error travels; a tensor that is wrong says little about the op that made it. Here every unit (one
 node by default) reads what the reference computed and writes its own result under its own name, so that the difference
-from the golden value is the error born in that unit. Units do not depend on each other: no error is inherited.
+from the golden value is the error of that unit. Units do not depend on each other: no error is inherited.
 """
 
 import dataclasses

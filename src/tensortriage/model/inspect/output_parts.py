@@ -52,7 +52,7 @@ class OutputPart:
 
     @property
     def name(self) -> str:
-        """What it is called: the output with the value that it is in brackets."""
+        """Its display name: the output with the value that it is in brackets."""
         return f"{self.output}[{self.value}]"
 
     def of(self, output: np.ndarray) -> np.ndarray:
@@ -71,7 +71,7 @@ def with_parts(outputs: Mapping[str, np.ndarray], parts: Sequence[OutputPart]) -
 
 
 def whole(names: Sequence[str], parts: Sequence[OutputPart]) -> list[str]:
-    """Return names of values, with the output in the place of each part of it."""
+    """Return names of values, with the output in place of each part of it."""
     outputs = {part.name: part.output for part in parts}
     return list(dict.fromkeys(outputs.get(name, name) for name in names))
 
@@ -80,7 +80,7 @@ _KNOWN: weakref.WeakKeyDictionary[Model, dict[object, tuple[OutputPart, ...]]] =
 
 
 def output_parts(model: Model, inputs: Mapping[str, np.ndarray]) -> tuple[OutputPart, ...]:
-    """Return the parts of every output that is put together of at least two, in order.
+    """Return the parts of every output that is composed of at least two, in order.
 
     Args:
         model: The model.
@@ -204,7 +204,7 @@ class _Reader:
         return self.kinds.setdefault(self.kind(value, place), len(self.found) - 1)
 
     def kind(self, value: str, place: tuple[int, int] | None) -> object:
-        """Return what makes a value: operators back to a product, and how many channels that has.
+        """Return the source of a value: operators back to a product, and how many channels that has.
 
         What products put to each other along their channels are different things, however alike.
         """

@@ -210,7 +210,7 @@ def _longest_run(same: np.ndarray) -> tuple[int, int]:
 
 
 def _common_module(nodes: Sequence[onnx.NodeProto]) -> str:
-    """Return the module that all nodes lie in, as far as they say."""
+    """Return the module that contains all nodes, as far as their names show it."""
     origins = (
         read_origin(node.name, {prop.key: prop.value for prop in node.metadata_props}, node.doc_string)
         for node in nodes

@@ -143,7 +143,7 @@ def _made_twice(value: str, first: onnx.NodeProto | None, second: onnx.NodeProto
     cure = "export the model with another name for the output"
     if first is not None:
         first_words = f"so does {_shown(first)}"
-        cure = "triage surgeon sanitize MODEL -o MENDED gives the first one another name"
+        cure = "triage surgeon sanitize MODEL -o FIXED gives the first one another name"
     return ModelError(
         f"{_shown(second)} of {where} makes {quoted(value)}, and {first_words}: it is defined more than once",
         slug="value-defined-twice",

@@ -78,7 +78,7 @@ class ExternalFiles:
             raise ModelError(
                 f"{named} does not exist",
                 slug="external-data-missing",
-                cure="put it beside the model, or pass --external-data-dir DIR",
+                cure="put it next to the model, or pass --external-data-dir DIR",
             ) from None
         if not stat.S_ISREG(mode):
             raise self._outside(f"external data {named} are not a regular file")
@@ -93,7 +93,7 @@ class ExternalFiles:
         return ModelError(
             message,
             slug="external-data-outside",
-            cure="put the weights beside the model, named by a plain relative path, or pass --external-data-dir DIR",
+            cure="put the weights next to the model, named by a plain relative path, or pass --external-data-dir DIR",
         )
 
     def _truncated(self, where: str, file: WeightFile, needed: int) -> ModelError:

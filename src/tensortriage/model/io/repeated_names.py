@@ -1,4 +1,4 @@
-"""Values that several nodes make under one name, told apart: what a name given by the user does to an exporter's own.
+"""Values that several nodes make under one name, made distinct, as when a user's name equals an exporter's.
 
 Exporters call values after the operations they come from; an output that the user names ``linear`` may meet another
 ``linear`` inside. What nodes use is then the latest value of that name before them in the file, and the output is the
@@ -41,7 +41,7 @@ def mend_repeated_names(proto: onnx.ModelProto) -> dict[str, str]:
 
 
 def _use(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Make a node, and what its bodies take from outside, use the values of these names."""
+    """Make a node, with the outer values of its bodies, use the values of these names."""
     _replace(node.input, names)
     for _, body in bodies(node):
         own = {value.name for value in body.input} | {tensor.name for tensor in body.initializer}

@@ -43,8 +43,8 @@ class ExternalData(enum.Enum):
     """Place of the weights of a saved model.
 
     AUTO embeds them, unless they exceed 1.5 GiB (protobuf ends at 2 GiB): then as ALWAYS. ALWAYS writes one file,
-    ``NAME.onnx.data``, beside the model. KEEP is for the many models of one search: weights beyond 64 KiB lie once in
-    the directory ``weights`` beside the model, named by their SHA-256, and all models saved into the same directory
+    ``NAME.onnx.data``, next to the model. KEEP is for the many models of one search: weights beyond 64 KiB lie once in
+    the directory ``weights`` next to the model, named by their SHA-256, and all models saved into the same directory
     share them. LEAVE is for an edited copy of a model: embedded weights are embedded again; those in data files stay
     there when the copy is saved into the directory of these files, and are copied into ``NAME.onnx.data`` when it is
     saved elsewhere.
@@ -162,7 +162,7 @@ def _in_bodies(model: ir.Model, proto: onnx.ModelProto) -> list[_Weight]:
 def _move_out(
     weights: list[_Weight], path: Path, external_data: ExternalData | ExternalLayout, embed_limit_bytes: int
 ) -> None:
-    """Write the weights that go outside the model file, and let their messages say where they are."""
+    """Write the weights outside the model file, and store their places in the messages."""
     inside = weights
     if isinstance(external_data, ExternalLayout):
         outside = [weight for weight in weights if weight.nbytes >= external_data.threshold_bytes]
@@ -187,7 +187,7 @@ def _move_out(
 
 
 def _leave(weight: _Weight, path: Path) -> bool:
-    """Refer to the file that a weight is in, when it lies in the directory of the model; say whether it does."""
+    """Refer to the file of a weight if it is in the model's directory; return whether it is."""
     file, directory = weight.tensor.file.path, path.parent.resolve()
     if not file.is_relative_to(directory) or file in (path.resolve(), _beside(path).resolve()):
         return False

@@ -113,7 +113,7 @@ class Graph:
         return self._origins[name]
 
     def origin_labels(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return where nodes come from in words, each once, in order; nothing where a name alone says as much."""
+        """Return the origins of nodes in words, each once, in order; nothing where names suffice."""
         labels = (self.origin(name).beside(name) for name in names)
         return tuple(dict.fromkeys(label for label in labels if label))
 

@@ -25,7 +25,7 @@ _SERVER = Path(__file__).with_name("onnx_server.py")
 
 
 class ExtensionFailed(Exception):
-    """The extension refused the model, crashed, or ran out of time or memory; the message says which."""
+    """The extension refused the model, crashed, or ran out of time or memory, as the message states."""
 
 
 def call_extension(call: str, model: bytes, *, limit_seconds: float = _SECONDS) -> bytes:

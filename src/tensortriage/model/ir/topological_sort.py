@@ -12,7 +12,7 @@ from tensortriage.model.ir.traversal import outer_values, top_graphs
 
 
 def sort_nodes(model: ir.Model) -> None:
-    """Bring the nodes of a model into topological order, in place; the order stays as it is when it is right already.
+    """Bring the nodes of a model into topological order, in place; an order that is already right is unchanged.
 
     Raises:
         ModelError: When values depend on each other in a circle (slug ``graph-cycle``).

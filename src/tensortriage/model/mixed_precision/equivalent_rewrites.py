@@ -204,7 +204,7 @@ class _LayerNorm:
             self._shift = other
 
     def fuse(self, graph: ir.Graph, names: Names) -> bool:
-        """Replace the nodes by one, and say whether that could be done."""
+        """Replace the nodes by one; return whether that was possible."""
         scale = self._scale
         if scale is None:
             size = self._width()

@@ -99,8 +99,8 @@ def _check_types(node: ir.Node, types: Types) -> None:
         if value is not None and value.name and value not in types:
             op = node.op_type if node.domain in STANDARD_DOMAINS else f"{node.domain}.{node.op_type}"
             raise ModelError(
-                f"the element type of value {value.name!r} at {op} node {node.name!r} is not known, so it "
-                "cannot be told whether it has to be rounded",
+                f"the element type of value {value.name!r} at {op} node {node.name!r} is not known, so whether it has "
+                f"to be rounded is unknown",
                 slug="value-type-unknown",
                 cure="save the model with shape inference done, or keep that node as it is",
             )

@@ -152,7 +152,7 @@ class _Switching:
         take_over(value, [gate], users, name=self._names.fresh(f"exact::{value.name}"))
 
     def _gate(self, value: ir.Value, wanted: Switch) -> ir.Node:
-        """Return an If that rounds a value when its switch says so."""
+        """Return an If that rounds a value when its switch is on."""
         switch = self._switch(wanted)
         nodes = self._rounder.nodes(value)
         copy = ir.Node("", "Identity", [value], name=self._names.fresh(f"as_is::{value.name}"))

@@ -21,7 +21,7 @@ PAIRS = "pairs."
 GROUP = "tensortriage.operator_bodies"
 """Entry-point group of modules whose import fills the table of writers."""
 Results = Sequence[ir.Value | None]
-"""The values in the place of a node's outputs, in order; None for one that the body does not compute."""
+"""The values in place of a node's outputs, in order; None for one that the body does not compute."""
 
 
 class OperatorBody:
@@ -37,7 +37,7 @@ class OperatorBody:
         coarse: As given.
         owner: Name of the node that the steps are named after.
         nodes: What was written, in order.
-        weights: Initializers that the nodes read, made anew.
+        weights: Initializers that the nodes read, made again.
     """
 
     def __init__(self, node: ir.Node, opset: int, specs: Mapping[str, ValueSpec], *, coarse: bool = False) -> None:

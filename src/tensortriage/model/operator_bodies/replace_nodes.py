@@ -1,4 +1,4 @@
-"""Put bodies in the place of composite nodes; values that the model names keep their names."""
+"""Put bodies in place of composite nodes; values that the model names keep their names."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -31,7 +31,7 @@ _RUNTIME_IN_STANDARD = frozenset({"SimplifiedLayerNormalization"})
 
 
 def with_runtime_bodies(model: Model) -> Model:
-    """Return the model with bodies in the place of operators that are ONNX Runtime's own, where one is known.
+    """Return the model with bodies in place of operators that are ONNX Runtime's own, where one is known.
 
     They compute in the declared types.
     """

@@ -51,7 +51,7 @@ class NodeOrigin:
 
     @property
     def is_known(self) -> bool:
-        """Whether the file says of which module the node is; the network itself counts."""
+        """Whether the file names the node's module; the network itself counts."""
         return bool(self.module or self.module_class)
 
     @property

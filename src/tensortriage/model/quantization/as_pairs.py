@@ -2,7 +2,7 @@
 
 ONNX Runtime writes one network as pairs of QuantizeLinear and DequantizeLinear, as operators on integers (QOperator),
 or with activations quantized by their own range as they come (dynamic quantization). Spelled out as pairs all three are
-a plain network with quantizers beside it, so that what is known of pairs is known of each. Steps have the name of their
+a plain network with quantizers next to it, so that facts about pairs apply to each. Steps have the name of their
 node and a number.
 """
 
@@ -82,7 +82,7 @@ def _real(body: OperatorBody, start: int, *, axis: int = 1) -> ir.Value:
 
 
 def _scaled(body: OperatorBody) -> Results:
-    """Write a product of activations that were quantized as they came, in the place of the Mul by both scales.
+    """Write a product of activations that were quantized as they came, in place of the Mul by both scales.
 
     Raises:
         OperatorBodyMissing: When the node is no such Mul.

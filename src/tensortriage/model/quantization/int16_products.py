@@ -28,13 +28,13 @@ from tensortriage.model.quantization.int8_products import int8_products
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 
 _FITS = 128
-"""What the magnitudes of two weights may add up to so that products with 255 fit: 128 * 255 is 32640, of 32767."""
+"""Largest sum of the magnitudes of two weights whose products with 255 fit: 128 * 255 is 32640, of 32767."""
 _MOST_WEIGHTS = 1 << 25
 """Numbers that the pairs of one convolution may be written with."""
 
 
 def int16_products(model: Model, *, fused: bool = True) -> Model | None:
-    """Return a model whose products by int8 weights lose what does not fit in int16; None where all fits.
+    """Return a model whose products by int8 weights saturate in int16; None where all fit.
 
     Args:
         model: The model; it is not changed. Its products are written in pairs in the result, or as MatMulInteger.
@@ -172,7 +172,7 @@ def _numbers(body: OperatorBody, stored: ir.Value) -> ir.Value:
 
 
 def _lost(body: OperatorBody, numbers: ir.Value, columns: np.ndarray) -> ir.Value:
-    """Return what the pairs of a matrix product lose, in units of the products."""
+    """Return the loss of the pairs of a matrix product, in units of the products."""
     pairs, last = _beyond(columns), len(columns) - 1
     sides = []
     for second in (0, 1):

@@ -20,7 +20,7 @@ _GROUP = 32
 
 
 def blocks_of_products(graph: Graph) -> dict[str, tuple[int, int]]:
-    """Return how many terms a MatMul has by a weight of 4 bits, and how many share a scale, by what is dequantized."""
+    """Return the terms of a MatMul by a 4-bit weight, and the terms per scale, by dequantized value."""
     stored = {each.value: each for each in blocked_quantizers(graph) if each.stored and each.dtype in _FOUR_BITS}
     found = {}
     for node in graph.nodes:
@@ -32,7 +32,7 @@ def blocks_of_products(graph: Graph) -> dict[str, tuple[int, int]]:
 
 
 def groups_of_products(graph: Graph) -> dict[str, tuple[int, int]]:
-    """Return the same of weights of 8 bits or less in groups of OpenVINO's, by what is dequantized."""
+    """Return the same for weights of at most 8 bits in OpenVINO's groups, by dequantized value."""
     found = {}
     for node in graph.nodes:
         made = graph.producer(node.inputs[1]) if node.op_type == "MatMul" and not node.domain else None
@@ -45,12 +45,12 @@ def groups_of_products(graph: Graph) -> dict[str, tuple[int, int]]:
 
 
 def int8_operands(model: Model) -> Model | None:
-    """Return the model with what it multiplies by weights of 4 bits in int8; None for a model without any."""
+    """Return the model with the operands of 4-bit weights in int8; None for a model without any."""
     return _rounded(model, blocks_of_products(model.graph))
 
 
 def int8_groups(model: Model) -> Model | None:
-    """Return the model with what it multiplies by weights of few bits in int8, as OpenVINO does; None without any."""
+    """Return the model with the operands of compressed weights in int8, as in OpenVINO; None without any."""
     return _rounded(model, groups_of_products(model.graph))
 
 

@@ -29,7 +29,7 @@ _OPERANDS: Mapping[str, tuple[int, int, int, int]] = {
 ConvInteger is none of them: ONNX Runtime has its weights on the left, where its kernels are exact."""
 
 _OFFSET = 128
-"""What an int8 number is moved by to be a uint8 one."""
+"""Offset from an int8 number to the uint8 one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

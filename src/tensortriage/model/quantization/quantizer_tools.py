@@ -96,7 +96,7 @@ def excluding(file: Model, nodes: Iterable[str]) -> tuple[str, ...]:
 
 
 def corrects_biases(file: Model) -> bool:
-    """Return whether the tool that quantized a file says that it made up for rounding in the biases."""
+    """Return whether the quantizing tool declares in the file that it corrected the biases for rounding."""
     return file.ir.metadata_props.get("nncf/quantization/fast_bias_correction", "") != ""
 
 

@@ -29,7 +29,7 @@ def with_inferred_shapes(model: Model) -> Model:
 
 
 def with_specs(model: Model, specs: Mapping[str, ValueSpec]) -> Model:
-    """Return the model with these types and shapes declared, in the place of its former declarations.
+    """Return the model with these types and shapes declared, in place of its former declarations.
 
     Args:
         model: The model; it is not changed.

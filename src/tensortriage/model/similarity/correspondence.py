@@ -53,7 +53,7 @@ class Correspondence:
         """Match the two models.
 
         Args:
-            original: The model taken as right.
+            original: The model assumed to be right.
             changed: The model made from it.
         """
         paired = as_pairs(changed)
@@ -77,7 +77,7 @@ class Correspondence:
         return bypass(self.paired, weights, relus=self.relus)
 
     def in_file(self, name: str) -> Node:
-        """Return the node of the other, as it is, that a node of its form in pairs belongs to."""
+        """Return the node of the other model that a node of its rewritten form belongs to."""
         return owner_of(self.changed.graph, name) or self.paired.graph.node(name)
 
     @cached_property

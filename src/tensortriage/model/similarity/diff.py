@@ -95,7 +95,7 @@ def diff(reference: Model, target: Model) -> ModelDiff:
     correspond by name, those of other names in order.
 
     Args:
-        reference: The model taken as right.
+        reference: The model assumed to be right.
         target: The model under suspicion.
     """
     if reference.fingerprint == target.fingerprint:
@@ -165,7 +165,7 @@ def _differences(
     if (old.domain, old.op_type) != (new.domain, new.op_type):
         yield NodeDifference(ChangeKind.OP_TYPE, f"is {_operator(new)} instead of {_operator(old)}")
     elif left.keys.function(old) != right.keys.function(new):
-        yield NodeDifference(ChangeKind.OP_TYPE, f"calls another function of the name {_operator(new)}")
+        yield NodeDifference(ChangeKind.OP_TYPE, f"calls a different function named {_operator(new)}")
     for word in sorted({*old.attributes, *new.attributes}):
         if left.keys.attribute(old, word) != right.keys.attribute(new, word):
             yield attribute_change(new, word, old.attributes.get(word), new.attributes.get(word))

@@ -1,4 +1,4 @@
-"""Texts that are equal exactly when two nodes, attributes or bodies say the same, names apart.
+"""Texts that are equal exactly when two nodes, attributes or bodies are the same, names apart.
 
 Tensors count by content, values inside bodies by how they are made, and a call of a model-local function by what that
 function does.

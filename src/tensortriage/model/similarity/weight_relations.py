@@ -1,4 +1,4 @@
-"""What was done to the numbers of a weight: moved, rounded, cut off, or made anew.
+"""The change to the numbers of a weight: moved, rounded, cut off, or made again.
 
 Relations are tried from the most to the least specific; one is told only if it gives every number. What none gives is
 told by how many numbers differ, and by how much.
@@ -33,7 +33,7 @@ _LIMITS = ((1e-7, 1e4), (5.96e-8, 65504.0))
 
 
 def relation(was: np.ndarray, now: np.ndarray) -> tuple[ChangeKind, str] | None:
-    """Return what was done to a weight, as the rest of ``has its weight 'w' ...``; None where nothing gives all of it.
+    """Return the change of a weight, as the rest of ``has its weight 'w' ...``; None if no known change explains it.
 
     Args:
         was: The numbers as they were, float64.
@@ -79,12 +79,12 @@ def _reordered(was: np.ndarray, now: np.ndarray) -> str:
             return f"with the slices of axis {axis} {_in_words(order)}"
     for turned in itertools.permutations(range(was.ndim)):
         if np.array_equal(was.transpose(turned).ravel(), now.ravel()):
-            return f"with its axes in the order {list(turned)} and the shape of before"
+            return f"with its axes in the order {list(turned)} and the original shape"
     return "in another order of its elements"
 
 
 def _order(was: np.ndarray, now: np.ndarray, axis: int) -> np.ndarray | None:
-    """Return which slice of an axis each slice was; None where some were none."""
+    """Return the original index of each slice of an axis; None where some have none."""
     left, right = (np.ascontiguousarray(np.moveaxis(x, axis, 0)).reshape(x.shape[axis], -1) for x in (was, now))
     place = {row.tobytes(): index for index, row in enumerate(left)}
     order = [place.get(row.tobytes(), -1) for row in right]
@@ -118,7 +118,8 @@ def _zeroed(was: np.ndarray, now: np.ndarray) -> str:
 def _limited(was: np.ndarray, now: np.ndarray) -> str:
     for least, most in _LIMITS:
         sizes = np.where(was == 0.0, 0.0, np.clip(np.abs(was), least, most))
-        if np.array_equal(np.copysign(sizes, was).astype(np.float16).astype(np.float64), now):
+        limited = bool((sizes != np.abs(was)).any())
+        if limited and np.array_equal(np.copysign(sizes, was).astype(np.float16).astype(np.float64), now):
             beyond = float(np.abs(was[np.abs(was) > most]).max(initial=0.0))
             return (
                 f"cut at {magnitude(most)} ({magnitude(beyond)} before) by the converter to fp16 (max_finite_val)"

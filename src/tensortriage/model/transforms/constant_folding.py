@@ -173,7 +173,7 @@ class _Folding:
                     ) from error
 
     def _hide_the_culprit(self, error: Exception) -> bool:
-        """Make the folder leave a node alone on which it failed; say whether there was one."""
+        """Exclude a node on which folding failed; return whether there was one."""
         found = next((m for e in _chain(error) if (m := _FAILED_NODE.search(str(e)))), None)
         if found is None:
             return False
@@ -254,7 +254,7 @@ def _given_shape(node: ir.Node) -> tuple[int, ...] | None:
 
 
 def _undeclare_initializers(model: ir.Model) -> Callable[[], None]:
-    """Take initializers off the inputs of a model of IR version 3 or lower; return what puts all that there are back.
+    """Take initializers off the inputs of a model of IR version 3 or lower; return a function that restores all inputs.
 
     These versions demand that every initializer is an input as well, so it says nothing; since version 4 it says that
     the caller may replace it, and what may be replaced is not constant (onnx/docs/IR.md).

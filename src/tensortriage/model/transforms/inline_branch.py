@@ -1,4 +1,4 @@
-"""Put the nodes of one branch of an If in its place, once it is known which one is taken."""
+"""Replace an If by the nodes of the branch that it is known to take."""
 
 from collections.abc import Mapping
 
@@ -57,7 +57,7 @@ def take_branches(model: Model, taken: Mapping[str, str]) -> Model:
 
 
 def _take(graph: ir.Graph, holder: ir.Node, branch: str) -> None:
-    """Put the nodes of a branch in the place of an If."""
+    """Put the nodes of a branch in place of an If."""
     path = "/".join(filter(None, (holder.metadata_props.get(BODY), holder.name, branch)))
     body = holder.attributes[branch].as_graph()
     results = tuple(body.outputs)
@@ -88,7 +88,7 @@ def _used(holder: ir.Node) -> list[ir.Value]:
 
 
 def _names_without(graph: ir.Graph, holder: ir.Node) -> Names:
-    """Return the names that are taken once a node has lost its bodies and given up its own."""
+    """Return the names in use after a node and its bodies are removed."""
     names = Names(graph)
     names.release([holder.name, *(value.name for value in holder.outputs)])
     return names

@@ -1,4 +1,4 @@
-"""Put the bodies of model-local functions in the place of their calls."""
+"""Put the bodies of model-local functions in place of their calls."""
 
 import onnx_ir as ir
 from onnx_ir.passes import PassError, PreconditionError
@@ -16,7 +16,7 @@ def calls(model: Model) -> tuple[Node, ...]:
 
 
 def without_functions(model: Model) -> Model:
-    """Return the model with the nodes of its functions in the place of their calls; errors as `inline_functions`."""
+    """Return the model with the nodes of its functions in place of their calls; errors as `inline_functions`."""
     clone = model.clone()
     inline_functions(clone.ir)
     return Model.from_ir(clone.ir)

@@ -96,7 +96,7 @@ def _too_old(model: Model, version: int, reason: str) -> ModelError:
 
 
 def _restore(converted: ir.Model, original: ir.Model) -> None:
-    """Turn the inputs in the place of large weights back into initializers, and restore the small ones."""
+    """Turn the inputs in place of large weights back into initializers, and restore the small ones."""
     real_inputs = {value.name for value in original.graph.inputs}
     inputs: dict[str | None, Any] = {value.name: value for value in converted.graph.inputs}
     for name, old in original.graph.initializers.items():

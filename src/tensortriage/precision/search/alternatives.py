@@ -69,9 +69,13 @@ def _known(precision: Precision) -> Iterator[_Way]:
     if precision is Precision.FP16:
         yield _Way("bf16", "bf16 instead of fp16: the range of fp32, three bits less", Precision.BF16, lambda m: m)
         clamped = functools.partial(clamp_constants, precision=precision)
-        yield _Way("clamp-constants", "constants beyond the range of fp16 brought into it", precision, clamped)
-        yield _Way("scale-query", "a scale, as of attention scores, moved before its product", precision, scale_query)
-    yield _Way("layer-normalization", "normalizations written out made LayerNormalization", precision, fuse_layer_norms)
+        yield _Way(
+            "clamp-constants", "constants beyond the range of fp16 replaced by values within it", precision, clamped
+        )
+        yield _Way("scale-query", "a scale, e.g. of attention scores, moved before its product", precision, scale_query)
+    yield _Way(
+        "layer-normalization", "decomposed normalizations fused to LayerNormalization", precision, fuse_layer_norms
+    )
 
 
 def _tried(

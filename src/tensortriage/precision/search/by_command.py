@@ -30,7 +30,7 @@ from tensortriage.search.execution.executors import Executor, InProcess, OracleQ
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 
 PASSED = (CandidateOutcome.PASS, CandidateOutcome.OTHER)
-"""What a command that does not fail says: nothing, or how it ended all the same."""
+"""Outcomes of a command that does not fail."""
 
 
 class Command:
@@ -61,7 +61,7 @@ class Command:
         self._used: set[OracleQuestion[str]] = set()
 
     def passes(self, kept: Collection[str], ahead: Iterable[frozenset[str]] = ()) -> bool:
-        """Return whether the command accepts a candidate; what it cannot tell counts as a failure.
+        """Return whether the command accepts a candidate; an unresolved check counts as a failure.
 
         Args:
             kept: The nodes that were chosen.
@@ -147,7 +147,7 @@ class CommandSearch:
         self._earlier = frozenset(earlier)
 
     def plan(self) -> PrecisionPlan:
-        """Search, and put together what came of it.
+        """Search, and assemble the result.
 
         Ctrl-C ends it with the smallest set that was seen to pass; where none was, with every node in fp32.
 
@@ -197,7 +197,7 @@ class CommandSearch:
             return None
 
     def _found(self, find: Callable[[], NodeSearch[list[str]]]) -> list[str]:
-        """Search; idle workers are asked meanwhile what the search may ask next, which changes no answer."""
+        """Search; idle workers answer likely next questions meanwhile, which changes no answer."""
         known: dict[frozenset[str], OracleVerdict] = {}
 
         def answered(ask: Ask[str], ahead: Iterator[frozenset[str]]) -> tuple[OracleVerdict]:

@@ -48,7 +48,7 @@ class EnginePremise:
 def on_engine(
     request: PrecisionRequest, premise: EnginePremise, listener: PrecisionListener, precision: Precision
 ) -> Iterator[EngineSubject]:
-    """Record the reference, and give what is asked: in 8 bits after trying the ways to calibrate."""
+    """Record the reference, and yield the question: in 8 bits after trying the ways to calibrate."""
     started, source, target = time.perf_counter(), premise.source, premise.source.question.target
     typed = precision in TYPED
     written = request.output is not None or target.name != "emulate"
@@ -108,7 +108,7 @@ class EngineSearch:
         self._settled: Settled | None = None
 
     def plan(self) -> PrecisionPlan:
-        """Search, and put together what came of it; Ctrl-C ends it with the best choice that is known."""
+        """Search, and assemble the result; Ctrl-C ends it with the best choice so far."""
         try:
             self._settled = settled = self._search()
             return self._on.finished(self._asked, settled, explains=self._explained(settled))
@@ -122,12 +122,12 @@ class EngineSearch:
         reason = explained(asked, rounding)
         self._on.listener.tell(
             f"{self._on.precision.value} alone, emulated: {said(rounding)}"
-            + ("" if reason else "; the target does worse by more than rounding explains (3 dB)")
+            + ("" if reason else "; the target's error exceeds it by more than rounding explains (3 dB)")
         )
         return self._settle(asked)
 
     def _explained(self, settled: Settled) -> bool:
-        """Return whether rounding explains what the target does, as it was named and with what is kept."""
+        """Return whether rounding explains the target's error, as requested and with the kept nodes."""
         rounding = self._on.emulation.read(frozenset())
         return explained(self._asked, rounding) and explained(settled.reading, settled.predicted)
 

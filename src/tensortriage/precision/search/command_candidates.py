@@ -15,7 +15,7 @@ from tensortriage.values.dtype import Precision
 
 
 class TypedShown:
-    """Candidates of which types say what computes in what; see `CommandCandidates`."""
+    """Candidates whose types set the format of each node; see `CommandCandidates`."""
 
     identity = ""
     scaled = False

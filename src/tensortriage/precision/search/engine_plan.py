@@ -1,4 +1,4 @@
-"""What a search on an engine looks at, and what is put together of it in the end."""
+"""The state of a search on an engine, and the assembly of its result."""
 
 import dataclasses
 import math
@@ -67,7 +67,7 @@ class EngineSubject:
         return reading
 
     def finished(self, asked: GoalReading | None, settled: Settled, *, explains: bool) -> PrecisionPlan:
-        """Write the model, and put together what came of the search.
+        """Write the model, and assemble the result of the search.
 
         Args:
             asked: What the target does as the user named it; None when it was interrupted before.
@@ -155,7 +155,7 @@ class EngineSubject:
     def _honoured(self, settled: Settled) -> Honoured | None:
         if self.precision not in TYPED and self.format is None:
             return None
-        self.listener.progress("reading back what the engine made of the types")
+        self.listener.progress("reading back the types that the engine uses")
         found = self.candidates.audited(settled.kept)
         if found is None:
             return None

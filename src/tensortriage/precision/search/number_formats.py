@@ -24,7 +24,7 @@ GROUP = "tensortriage.number_formats"
 """Entry-point group of functions that make a `NumberFormat` of a `Precision`, whose word is the entry's name."""
 
 Opened = tuple[Choosable, Emulation, Candidates]
-"""What can be chosen, who tells what a choice does (to be closed), and the candidates on the engine."""
+"""The units of choice, the predictor of a choice's cost (must be closed), and the candidates on the engine."""
 
 Samples = tuple[GoalSample, ...]
 
@@ -85,7 +85,7 @@ class NumberFormat(ABC):
         tell: Callable[[str], None],
         seconds: float | None = None,
     ) -> Opened:
-        """Return the candidates of a model on an engine, and what is chosen by.
+        """Return the candidates of a model on an engine, and the units of choice.
 
         Args:
             model: The float model.
@@ -109,7 +109,7 @@ class NumberFormat(ABC):
 
     @abstractmethod
     def doubting(self, source: GoldenValues) -> list[str]:
-        """Return the commands that find what else is wrong, where an engine does worse than the format explains."""
+        """Return the commands that find further faults, where an engine's error exceeds that of the format."""
 
 
 def number_format(precision: Precision) -> NumberFormat:
@@ -121,7 +121,8 @@ def number_format(precision: Precision) -> NumberFormat:
     point = registered(GROUP).get(precision.value)
     if point is None:
         raise UsageError(
-            f"a model cannot be written in {precision.value} by types alone, and no package here writes it otherwise",
+            f"a model cannot be written in {precision.value} by types alone, and no installed package writes it "
+            f"another way",
             slug="precision-not-typed",
             cure=f"leave out -o and use --target emulate:precision={precision.value} to find the nodes",
         )

@@ -81,7 +81,7 @@ def prefixes(request: PrecisionRequest, items: Sequence[str]) -> NodeSearch[list
 def planned(
     request: PrecisionRequest, stage: Choosable, whole: Sequence[str], *, complete: bool, interrupted: bool
 ) -> PrecisionPlan:
-    """Return the result as far as it does not depend on who judged.
+    """Return the part of the result that does not depend on the judge.
 
     Args:
         request: What was searched.
@@ -94,7 +94,7 @@ def planned(
         kept=tuple(whole),
         builds=0,
         checks=0,
-        error=ErrorFacts("not asked yet", None, None, None, None, None),
+        error=ErrorFacts("not measured yet", None, None, None, None, None),
         precision=stage.precision.value,
         higher=Precision.FP32.value,
         asked="engine" if request.check is None else "check",
@@ -113,7 +113,7 @@ def planned(
 
 
 def written(request: PrecisionRequest, made: Model) -> dict[str, str]:
-    """Write the mixed model where it is wanted, and return the files of the result."""
+    """Write the mixed model where it is needed, and return the files of the result."""
     if request.output is None:
         return {}
     made.save(request.output)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 FEEDS = 8
-"""Feeds to search on, unless told otherwise."""
+"""Feeds to search on, unless another format is requested."""
 ENGINES, GOAL, SEARCH = "Engines (instead of --check)", "Good enough", "Search"
 
 
@@ -62,7 +62,7 @@ class PrecisionListener(Protocol):
         """Something that takes a while begins."""
 
     def tell(self, text: str) -> None:
-        """Something to be shown as it is."""
+        """A text to show unchanged."""
 
 
 @request
@@ -101,7 +101,7 @@ class PrecisionRequest:
     """A request to search for a precision.
 
     Attributes:
-        model: ONNX file taken as right.
+        model: ONNX file assumed to be right.
         check: The command that judges; None when the engine is asked.
         low: The lower format; None for the one the target computes in.
         batch_bytes: Largest amount of captured tensors held at once.
@@ -124,10 +124,10 @@ class PrecisionRequest:
     goal: GoalRequest = part(factory=GoalRequest)
     low: "Precision | None" = flags(
         ("--fp16", "fp16", "Compute in fp16, if --target names no format."),
-        ("--bf16", "bf16", "Compute in bf16, likewise."),
+        ("--bf16", "bf16", "Compute in bf16, if --target names no format."),
         ("--int8", "int8", "Compute in int8, with Q/DQ pairs that are calibrated on the feeds; needs --sqnr, --atol, "
          "--metric or --check."),
-        ("--fp8", "fp8e4m3", "Compute in fp8, likewise."),
+        ("--fp8", "fp8e4m3", "Compute in fp8, with Q/DQ pairs as for --int8."),
         default=None, read="tensortriage.values.dtype:Precision.parse", group=SEARCH)
     mode: PrecisionMode = option(
         "--mode", "", "auto: as few nodes as possible; bisect, linear: the first N nodes, as Polygraphy does.",
@@ -136,7 +136,7 @@ class PrecisionRequest:
         "--direction --dir", "", "For bisect and linear: the first nodes, or the last  [default: forward].",
         default=False, choices=("forward", "reverse"), read="reverse".__eq__)
     max_builds: int = option(
-        "--max-builds", "N", "Number of builds after which the result is no longer improved.", default=10, least=1)
+        "--max-builds", "N", "Number of builds after which the search stops improving the result.", default=10, least=1)
     budget_seconds: float | None = option(
         "--budget", "SECONDS", "Time for measuring the influence of each node, in emulation.", default=300.0, least=0)
     cluster: NamedCluster | None = cluster_field("Run checks of --check there: ")

@@ -1,4 +1,4 @@
-"""What both precision searches share: the goal, the emulation, and the facts about kept nodes."""
+"""Parts shared by both precision searches: the goal, the emulation, and the facts about kept nodes."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a choice of nodes costs, without a build for each: every candidate is one run of one session.
+"""The cost of a choice of nodes, without a build for each: every candidate is one run of one session.
 
 The session is that of a model with switches: nodes compute in the format or not as its inputs say
 (`tensortriage.model.mixed_precision.switchable_rounding`), or read quantized operands or not
@@ -40,7 +40,7 @@ class Switches:
 
 
 class Emulation:
-    """Answers for any set of kept nodes what the outputs lose; to be closed.
+    """Predicts the loss of the outputs for any set of kept nodes; must be closed.
 
     Args:
         of: The model, and how its nodes are switched.

@@ -63,7 +63,7 @@ class Settled:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Questions:
-    """Whom to ask what.
+    """The engine and its questions.
 
     Attributes:
         engine: Reading of a set of kept nodes on the engine; costs a build.
@@ -208,7 +208,7 @@ def _searched(kept: Sequence[str], ask: Questions, suspects: Sequence[str]) -> l
 
 
 def _thinned(kept: list[str], ask: Questions) -> Settled:
-    """Drop what the engine does not need; what there are no builds left for is judged by the emulation."""
+    """Drop what the engine does not need; without builds left, the emulation decides."""
     agrees = ask.exact or _agrees(kept, ask)
     if kept and not agrees:
         kept = _halved(kept, ask)
@@ -255,13 +255,13 @@ def _batch(kept: Sequence[str], needed: set[str], most: int, ask: Questions) -> 
 
 
 def _agrees(kept: Sequence[str], ask: Questions) -> bool:
-    """Return whether the engine's error is what the emulation says, within 3 dB either way."""
+    """Return whether the engine's error matches the emulation's within 3 dB."""
     gap = gap_db(ask.engine(frozenset(kept)), ask.emulated(frozenset(kept)))
     return gap is not None and near_prediction(abs(gap))
 
 
 def _halved(kept: list[str], ask: Questions) -> list[str]:
-    """Return the shortest prefix that is enough on an engine that does better than its emulation."""
+    """Return the shortest prefix that is enough on an engine that is better than its emulation."""
     length = Halving(-1, len(kept))
     while (middle := length.middle) is not None and ask.builds_left() > 0:
         length.answered(middle, enough=ask.engine(frozenset(kept[:middle])).within)

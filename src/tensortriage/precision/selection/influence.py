@@ -1,4 +1,4 @@
-"""What each node's rounding does to the outputs when all other nodes are exact: group testing down to single nodes.
+"""The influence of each node's rounding on the outputs, with all others exact: group testing down to single nodes.
 
 One run tells what a *group* of nodes does. A group that does next to nothing is not looked into; others are halved,
 the worst first. So the cost follows the number of sensitive nodes, about 2 K log2(N / K) runs, and not that of nodes.
@@ -75,7 +75,7 @@ def influences(
     expired: Callable[[], bool] = lambda: False,
     progress: Callable[[int, float], None] = lambda runs, left: None,
 ) -> Influences:
-    """Measure what nodes do to the outputs.
+    """Measure the influence of nodes on the outputs.
 
     Args:
         items: Nodes, in topological order (neighbours are often sensitive together).

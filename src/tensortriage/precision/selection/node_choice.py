@@ -66,7 +66,7 @@ def choose(influences: Influences, read: READ, *, strict: float = 1.0, limited: 
 
 
 def prune(kept: Sequence[str], *, needed: Callable[[str], bool] = lambda node: False) -> NodeSearch[list[str]]:
-    """Drop what is not needed, from the end, in blocks that halve from half of them down to single nodes.
+    """Drop unneeded nodes, from the end, in blocks that halve from half of them down to single nodes.
 
     Args:
         kept: Nodes, the least suspicious last.
@@ -112,7 +112,7 @@ def _needed(influences: Influences, strict: float, limited: bool) -> Callable[[s
 
 
 def galloped(order: Sequence[str], *, start: int = 1) -> NodeSearch[int | None]:
-    """Find the length of the shortest prefix that is enough, as far as doubling and halving tells; None if none is.
+    """Find the length of the shortest prefix that is enough, by doubling and halving; None if none is.
 
     Args:
         order: Nodes, the most suspicious first.

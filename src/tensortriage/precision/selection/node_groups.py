@@ -93,7 +93,7 @@ def fused_nodes(plan: Plan, graph: Graph) -> tuple[tuple[str, ...], ...]:
 def residual_streams(graph: Graph) -> list[tuple[str, ...]]:
     """Return the Adds of every residual stream, in topological order.
 
-    An Add goes on with a stream when one operand is what the Add before it made and the other is computed from that.
+    An Add continues with a stream when one operand is what the Add before it made and the other is computed from that.
     """
     stream_of: dict[str, list[str]] = {}
     streams: list[list[str]] = []

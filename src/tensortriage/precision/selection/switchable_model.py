@@ -64,7 +64,7 @@ class Choosable:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SwitchableModel(Choosable):
-    """A model whose nodes round to the format, or do not, as switches say.
+    """A model whose nodes round to the format or not, by switches.
 
     Attributes:
         switched: The model with a switch per rounding.

@@ -91,7 +91,7 @@ class EngineSetup:
         return self.lab.derived(GoalReading, f"{what} on {spec}", *inputs)
 
     def plan(self, spec: EngineSpec, model: Model) -> Plan | None:
-        """Return what an engine runs for a model; None when it does not tell."""
+        """Return the plan of an engine for a model; None when it reports none."""
         before = self.lab.tally.builds
         try:
             found = self.lab.plan(spec, model)
@@ -149,16 +149,16 @@ class Candidates(abc.ABC):
 
     @abc.abstractmethod
     def model(self, kept: Collection[str]) -> Model:
-        """Return the model in which some nodes, and what lies between them, compute in float32."""
+        """Return the model in which given nodes, and those between them, compute in float32."""
 
     @abc.abstractmethod
     def as_asked(self) -> GoalReading:
-        """Return the reading of the model in which nothing is kept, as the user asked for it."""
+        """Return the reading of the model without kept nodes, as requested."""
 
     @property
     @abc.abstractmethod
     def asked(self) -> int:
-        """Models asked about, what the user asked for included; those answered from the case count as well."""
+        """Models measured, the requested one included; those answered from the case count as well."""
 
     def complete(self, kept: Collection[str]) -> frozenset[str]:
         """Return kept nodes with those that only hand numbers on between them."""
@@ -171,7 +171,7 @@ class Candidates(abc.ABC):
         return None if plan is None else audit(plan, model, spec, resolve(spec).engine)
 
     def fused(self) -> tuple[tuple[str, ...], ...]:
-        """Return the nodes that the engine executes as one when none is kept; empty when it does not tell."""
+        """Return the nodes that the engine executes as one when none is kept; empty when it does not report them."""
         return ()
 
     def read(self, kept: Collection[str]) -> GoalReading:
@@ -239,7 +239,7 @@ class TypedCandidates(Candidates):
         if self._emulated:
             return ()
         self._asked_for_regions = True
-        self.bench.lab.progress(f"asking {self.bench.spec} for its fused nodes")
+        self.bench.lab.progress(f"reading the fused nodes of {self.bench.spec}")
         plan = self.bench.plan(self.bench.spec, self._stage.model)
         return () if plan is None else fused_nodes(plan, self._stage.model.graph)
 
@@ -262,7 +262,7 @@ def typed_file_note(precision: Precision) -> str:
 
 
 def deployed(spec: EngineSpec) -> EngineSpec:
-    """Return the engine told to follow the types of the model.
+    """Return the engine with the option to follow the types of the model.
 
     The engine ``emulate`` has no kernels of its own: the model that it would make is run without optimizations instead.
     """

@@ -1,4 +1,4 @@
-"""Reduces a model with a command or a person as judge, who finds each piece in a file."""
+"""Reduces a model with a command or a person as judge; each piece is in a file."""
 
 import dataclasses
 import itertools
@@ -39,7 +39,7 @@ MOST_OUTPUTS = 8
 
 
 class UndoError(Exception):
-    """The last answer is to be asked again."""
+    """The last answer must be given again."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +108,7 @@ class StagedAsking:
         return None
 
     def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> ReductionFinish:
-        """Drop outputs that are not needed, write the result, and ask about it once more; a person is not asked."""
+        """Drop outputs that are not needed, write the result, and check it once more, unless the judge is a person."""
         self._request.to.phases.begin(RESULT)
         attempts = attempts_for(rate, self.repeats)
         piece, shrunk = self.pieces.cut(nodes), tuple[Shrunk, ...]()
@@ -143,7 +143,7 @@ class StagedAsking:
         return inner
 
     def _inner_samples(self, opening: Opening) -> Iterator[Feed]:
-        """Yield what an opened piece is fed where ONNX Runtime runs the model on a sample: shapes become known so."""
+        """Yield the inputs of an opened piece where ONNX Runtime runs the model on a sample: shapes become known so."""
         model, sample = self._request.model, next(self._request.samples())
         graph = model.graph
         around = {spec.name for spec in opening.model.inputs} if opening.lifted is None else opening.needs
@@ -165,7 +165,7 @@ class StagedAsking:
             self.cache.undo()
 
     def close(self) -> None:
-        """Kill what is running, and remove temporary files."""
+        """Kill running commands, and remove temporary files."""
         self.oracle.close()
         self._lab.close()
 

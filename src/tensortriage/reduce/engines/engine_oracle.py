@@ -1,6 +1,6 @@
 """Does a piece, fed with golden values, fail on the target as the whole does? Asked of the engine itself.
 
-Every piece is built anew for every question, so that faults of a build come and go as they do for the user, and runs on
+Every piece is rebuilt for every question, so that faults of a build come and go as for the user, and runs on
 all samples in their order, so that faults which depend on earlier runs can show. Several threads may ask at once: only
 the target works for them side by side, and no answer depends on which comes first.
 """
@@ -110,7 +110,7 @@ class EngineOracle:
             marked = self.pieces.cut(nodes, marked=True)
         if len(marked.outputs) == len(piece.outputs):
             return failure
-        # Too little goes on from the ends; but other nodes also use what is wrong inside, and carry it on as well.
+        # Too little continues from the ends; but other nodes also use what is wrong inside, and carry it on as well.
         other, _ = self._run(marked, nodes)
         return other if self._is_same(other) else failure
 
@@ -215,7 +215,7 @@ class EngineOracle:
         return Failure(kind, value, errors[value], output, failing[output], sample.name, influences=every)
 
     def _parts(self, sample: GoldenSample) -> Sequence[OutputPart]:
-        """Return what outputs are put together of, which is judged as `run` and `diagnose` judge it."""
+        """Return what outputs are composed of, which is judged as `run` and `diagnose` judge it."""
         return output_parts(self.pieces.model, sample.feed.tensors) if self.judge.tolerance is None else ()
 
     def _failing(self, sample: GoldenSample, pairs: Mapping[str, Compared], errors: Mapping[str, float]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What does a wrong value inside the model do to its outputs? The rest of the model, run by the reference, tells.
+"""How does a wrong value inside the model affect its outputs? The rest of the model, run by the reference, tells.
 
 Only what lies behind the wrong values is run, fed with golden values from beside. Where one wrong value lies behind
 another, its error is added to what arrives there, so that neither hides the other. What arrives through the piece that

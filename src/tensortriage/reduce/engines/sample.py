@@ -58,7 +58,7 @@ def golden_pieces(model: Model, samples: tuple[GoldenSample, ...], ends: Ends = 
 
 
 def repro_of(pieces: Pieces, nodes: Sequence[str], samples: Sequence[GoldenSample]) -> Repro:
-    """Return a piece with what it is fed with and what it should give on every sample."""
+    """Return a piece with its inputs and expected outputs on every sample."""
     piece = pieces.cut(nodes)
     fed = [
         ReproSample(
@@ -96,7 +96,7 @@ def _recorded(
 
 
 def _agreed(samples: tuple[GoldenSample, ...], names: frozenset[str]) -> dict[str, np.ndarray]:
-    """Return those of some values that are equal in all samples."""
+    """Return the given values that are equal in all samples."""
     found: dict[str, np.ndarray] = {}
     for name in sorted(names):
         arrays = [sample[name] for sample in samples if name in sample]

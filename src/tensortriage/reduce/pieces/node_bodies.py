@@ -45,7 +45,7 @@ class Opening:
 
     @property
     def needs(self) -> frozenset[str]:
-        """Values around a body that decide what it is fed."""
+        """Values around a body that determine its inputs."""
         sources = self.lifted.sources.values() if self.lifted is not None else ()
         return frozenset({source.value for source in sources} | {self.limit}) - {""}
 
@@ -79,7 +79,7 @@ def openings(piece: Model, specs: Mapping[str, ValueSpec], taken: Callable[[str]
 def inner_feeds(
     opening: Opening, recorded: Callable[[str], np.ndarray], run: Run
 ) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
-    """Yield what an opened piece is fed, by a name: as it is around it, or as in the first turns of a Loop or Scan.
+    """Yield the inputs of an opened piece, by a name: as it is around it, or as in the first turns of a Loop or Scan.
 
     Args:
         opening: The piece.
@@ -95,7 +95,7 @@ def inner_feeds(
 
 
 def turns(opening: Opening, values: Mapping[str, np.ndarray], run: Run) -> Iterator[dict[str, np.ndarray]]:
-    """Yield what the body of a Loop or Scan is fed in each of its first turns.
+    """Yield the inputs of the body of a Loop or Scan in its first iterations.
 
     Args:
         opening: A body.

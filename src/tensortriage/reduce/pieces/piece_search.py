@@ -21,14 +21,14 @@ MOST_STRANGERS = 3
 
 
 class PieceOracle(Protocol):
-    """Says what a candidate does; knows how to tell the failure of the whole from others once it has been seen."""
+    """Judges candidates; distinguishes the failure of the whole from others once it has been seen."""
 
     def __call__(self, candidate: tuple[str, ...], attempt: int, /) -> OracleVerdict:
         """Check a candidate; see `tensortriage.search.problem.Oracle`."""
         ...
 
     def expect(self, runs: Sequence[OracleVerdict]) -> None:
-        """Take how the whole failed, in these runs of it, as what is searched for."""
+        """Search for the failure of the whole in these runs."""
         ...
 
 
@@ -57,13 +57,13 @@ class Search:
     observe: Callable[[Progress[str]], None] | None = None
 
     def key(self, candidate: tuple[str, ...]) -> str:
-        """Return the content key of a candidate; candidates that stand for the same piece share it."""
+        """Return the content key of a candidate; candidates of the same piece share it."""
         return candidate_key(self.identity(), self.pieces, candidate)
 
     def run(
         self, suspicion: Callable[[], Mapping[str, float]] = dict, executor: Executor[str] | None = None
     ) -> SearchResult[str]:
-        """See that the whole fails, tell the oracle what to expect, and search.
+        """Confirm that the whole fails, pass that failure to the oracle, and search.
 
         Args:
             suspicion: Measures what speaks against each node, by name, once it is known how the whole fails.

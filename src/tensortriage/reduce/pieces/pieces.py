@@ -60,7 +60,7 @@ class Pieces:
         return self._item_of.get(node)
 
     def neighbours(self, item: str) -> tuple[str, ...]:
-        """Return the items that make what an item uses, or use what it makes."""
+        """Return the items next to an item: the makers of its operands and the users of its results."""
         if item not in self._neighbours:
             self._neighbours[item] = tuple(dict.fromkeys(self._around(item)))
         return self._neighbours[item]
@@ -83,7 +83,7 @@ class Pieces:
         return self._items(node.name for node in self.model.graph.ancestors(made)) | {item}
 
     def starting_at(self, item: str, within: Collection[str]) -> frozenset[str]:
-        """Return those of some items that depend on what an item uses, itself included."""
+        """Return the given items that depend on the operands of an item, itself included."""
         used = [value for name in self._members[item] for value in self.model.graph.node(name).uses]
         fed = [value for value in used if value not in self.model.graph.constants]
         return self._items(node.name for node in self.model.graph.descendants(fed)).intersection(within) | {item}

@@ -52,7 +52,7 @@ def _phases(pieces: Pieces, ends: Ends, phases: Phases, visit: Visit) -> Pass[st
 
 
 def _bisect(state: SearchState[str], candidates: Candidates, phases: Phases, end: str) -> Dialogue[str]:
-    """Halve the way between a place that passes and one that fails, rounding away from the one just asked about."""
+    """Halve the distance between a passing and a failing place, rounding away from the last one tried."""
     good, bad = (0, len(candidates)) if end == LAST else (len(candidates), 0)
     place = len(candidates) // 2
     while abs(good - bad) > 1:

@@ -2,7 +2,7 @@
 
 ONNX Runtime and OpenVINO as they come are a few lines. Any other engine of a worker is called by the worker's own
 adapter, which needs numpy and the engine alone: what it was asked to build is heard here and asked for again there.
-That holds for a user's script, which travels with the modules beside it that it imports.
+That holds for a user's script, which travels with the modules next to it that it imports.
 """
 
 import ast
@@ -75,7 +75,7 @@ def _travelling(spec: EngineSpec, repro: Repro, limits: Limits) -> EngineHalf | 
             with contextlib.suppress(TriageError), lab.session(spec, Model.load(own), sequence=True) as run:
                 run(repro.samples[0].inputs)
             commands = [*lab.tally.commands]
-    if len(heard) != 1:  # an engine of this process, or one that is built anew for every shape
+    if len(heard) != 1:  # an engine of this process, or one that is built again for every shape
         return None
     asked, files = heard[0]
     module = ADAPTERS.get(asked.adapter, asked.adapter)
@@ -115,7 +115,7 @@ def _files_of(asked: AskedBuild, own: Path) -> dict[str, bytes]:
 
 
 def _beside(script: Path) -> dict[str, bytes]:
-    """Return the modules and packages beside a script that it imports, and those that they import."""
+    """Return the modules and packages next to a script that it imports, and those that they import."""
     found: dict[str, bytes] = {}
     pending = [script]
     while pending:
@@ -130,7 +130,7 @@ def _beside(script: Path) -> dict[str, bytes]:
 
 
 def imported_names(source: str, package: str = "") -> Iterator[str]:
-    """Yield the whole names of what Python source imports, wherever in it; nothing for what is not Python.
+    """Yield the full names of all imports in Python source; nothing for other text.
 
     Args:
         source: The text.

@@ -1,4 +1,4 @@
-"""The module of a source network that lies beside the nodes of a repro; who cut it out tells what there is to say.
+"""The module of a source network next to the nodes of a repro, with the facts from the package that cut it out.
 
 Who knows the networks of an engine registers, under `GROUP` and by the engine's name, a function that cuts modules out.
 """
@@ -12,7 +12,7 @@ GROUP = "tensortriage.modules"
 Each returns a `ModuleBeside` and no word, or None and why there is none."""
 
 MODULE_FILES = ("module.py", "weights.safetensors", "inputs.safetensors")
-"""What it consists of: code that makes it, tensors that it uses, tensors that reach it."""
+"""Its files: code that makes it, tensors that it uses, tensors that reach it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +29,7 @@ class ModuleBeside:
         check: Python that defines ``exported_anew()`` for the script of a repro: the worst relative error of the module
             exported there, None where its framework is not installed.
         versions: Versions of the framework and of what its exporter works with.
-        anew: Whether it is wrong when it is exported anew here; None when that could not be tried.
+        anew: Whether it is wrong when it is exported again here; None when that could not be tried.
         told: How it is wrong then, or why it could not be tried.
     """
 

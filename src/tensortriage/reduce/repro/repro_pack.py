@@ -26,14 +26,14 @@ from tensortriage.reduce.repro.trial import PackTrial, needed, tried
 from tensortriage.values.files import partial_name, sweep_partial
 
 CARRIED = "contents.txt"
-"""Lists what lies beside it in the folder that calls the engine."""
+"""Lists what lies next to it in the folder that calls the engine."""
 ISSUE = "issue.md"
-"""What the tracker of PyTorch's exporter wants to know."""
+"""The facts that the tracker of PyTorch's exporter asks for."""
 STARTING_SECONDS = 60.0
-"""What a process may take until a piece of a model runs in it: imports and a build."""
+"""Time for a process until a piece of a model runs in it: imports and a build."""
 _OWN = frozenset({MODEL_NAME, f"{MODEL_NAME}.data", MARK, "README.md", ISSUE, *MODULE_FILES})
 _DATA_SET, _TENSOR = re.compile(r"test_data_set_\d+"), re.compile(r"(input|output)_\d+\.pb")
-"""What a pack consists of; only that is replaced by another one."""
+"""Names in a pack; only these are replaced by another pack."""
 
 
 def write_pack(

@@ -1,6 +1,6 @@
 """``repro.py``: the script of a repro, which needs numpy and the engine alone.
 
-It asks the engine for the nodes as they are in the file, and, where a PyTorch module lies beside them, exports that
+It asks the engine for the nodes as they are in the file, and, where a PyTorch module lies next to them, exports that
 anew with the PyTorch that is installed. Which of the two decides the exit code depends on whose fault it is: a mended
 exporter makes the second one right, and never the first. What cannot be run here is neither right nor wrong.
 """
@@ -33,7 +33,7 @@ def script(
         limit: Relative error from which the failure shows again.
         failure: How it fails.
         seconds: Time after which a run hangs.
-        module: The module beside it; None for none.
+        module: The module next to it; None for none.
         exported_wrong: Whether the exporter is to blame, not the engine.
     """
     anew_too = module is not None and module.anew
@@ -53,7 +53,7 @@ def script(
 
 
 _WHAT = "Run the model on every test data set and compare with what is expected."
-_WHAT_BOTH = """Run nodes of a file, and the PyTorch module they were made from, exported anew, and compare.
+_WHAT_BOTH = """Run nodes of a file, and the PyTorch module they were made from, exported again, and compare.
 
 Without PyTorch only the nodes of the file are run, whose expected results were computed by PyTorch."""
 

@@ -1,4 +1,4 @@
-"""What a repro tells its reader: ``README.md`` for anyone, ``issue.md`` for the tracker of PyTorch's exporter."""
+"""The texts of a repro: ``README.md`` for anyone, ``issue.md`` for the tracker of PyTorch's exporter."""
 
 import dataclasses
 import shlex
@@ -52,7 +52,7 @@ class TextFacts:
 def readme(
     model: Model, told: TextFacts, trial: PackTrial | None = None, needs: Sequence[str] = ("numpy", "the engine")
 ) -> str:
-    """Return the text of ``README.md``; with a trial also what became of it.
+    """Return the text of ``README.md``, with the outcome of a trial, if any.
 
     Args:
         model: The piece.
@@ -68,14 +68,14 @@ def readme(
     title, expected = _title(model, told), "the reference"
     what = told.local.describe()
     if exported_wrong:
-        title, expected = "An exported model that is not its PyTorch network", "PyTorch"
+        title, expected = "An exported model that differs from its PyTorch network", "PyTorch"
         what = f"{exported_wrong}; {what}"
     text = (
         f"# {title}\n\n    {printable(what)}.\n\n"
         f"`test_data_set_*` holds inputs and the expected outputs (computed by {expected}).\n\n"
         f"    python repro.py\n\n"
-        f"needs {enumeration(needs)}; exit code 0: it does not fail here, 1: it fails again, 2: it cannot be run here, "
-        "and what is missing. `--engine onnxruntime:CUDAExecutionProvider` asks another engine. "
+        f"needs {enumeration(needs)}; exit code 0: it does not fail here, 1: it fails again, 2: it cannot be run "
+        f"here; the output names what is missing. `--engine onnxruntime:CUDAExecutionProvider` runs another engine. "
         f"With TensorTriage:\n\n    {printable(command)}\n\n"
     )
     if told.command:
@@ -90,7 +90,7 @@ def readme(
 
 
 def _title(model: Model, told: TextFacts) -> str:
-    """Return what fails on which engine; only words that mean nothing to Markdown."""
+    """Return the failing operators and the engine, without Markdown syntax."""
     kinds = [*dict.fromkeys(node.op_type for node in model.graph.nodes if node.op_type.isidentifier())]
     operators = some(kinds, 3) or "an operator"
     file = told.target.options.get("file")
@@ -100,7 +100,7 @@ def _title(model: Model, told: TextFacts) -> str:
 
 
 def spec_in_pack(spec: EngineSpec) -> str:
-    """Return the spec of an engine as it is written beside the pack: nothing of it is a path of this machine."""
+    """Return the spec of an engine as written next to the pack: nothing of it is a path of this machine."""
     options = {key: value for key, value in spec.options.items() if key != "worker"}
     files = {key: f"engine/{Path(value).name}" for key, value in options.items() if Path(value).is_file()}
     return str(EngineSpec(spec.name, {**options, **files}))
@@ -118,21 +118,19 @@ def _seen(trial: PackTrial | None) -> str:
 
 
 def _anew(module: ModuleBeside, exported_wrong: bool) -> str:
-    """Return in a sentence what it means how the module does when it is exported anew."""
+    """Return in a sentence the meaning of the module's result when it is exported again."""
     if module.anew is None:
         why = printable(module.told)
-        return f"It could not be exported anew here, so that `repro.py` judges the nodes of the file:\n\n    {why}"
+        return f"It could not be exported again here, so that `repro.py` judges the nodes of the file:\n\n    {why}"
     if exported_wrong and not module.anew:
         return (
-            f"Exported anew by {module.framework} it is right: the file was changed after its export, or another "
+            f"Exported again by {module.framework} it is right: the file was changed after its export, or another "
             "version of the exporter wrote it. `repro.py` judges the nodes of the file."
         )
     if exported_wrong:
-        return (
-            f"Exported anew by {module.framework} it is wrong again; `repro.py` exits 0 where the exporter is mended."
-        )
-    again = "fails again" if module.anew else "is right: what is wrong there needs the file as it is"
-    return f"Exported anew by {module.framework} and run on the engine it {again}."
+        return f"Exported again by {module.framework} it is wrong again; `repro.py` exits 0 once the exporter is fixed."
+    again = "fails again" if module.anew else "is right: the fault needs the file as it is"
+    return f"Exported again by {module.framework} and run on the engine it {again}."
 
 
 def issue(repro: Repro, told: TextFacts) -> str:

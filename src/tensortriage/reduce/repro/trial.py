@@ -33,7 +33,7 @@ FRESH_SECONDS = 600.0
 ENDING_SECONDS = 10.0
 """So much longer than a pack waits for its engine it is waited for, so that it says itself what hangs."""
 _OPTIONAL = frozenset({"torch", "ml_dtypes"})
-"""What packs do without where it is not installed."""
+"""Packages that packs do not need."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def needed(folder: Path) -> list[str]:
 
 
 def _fresh(place: Path, roots: Iterable[str]) -> Path:
-    """Make an environment that sees some packages and what they require, and return its Python."""
+    """Make an environment that sees the given packages and their requirements, and return its Python."""
     venv.create(place, symlinks=os.name != "nt", with_pip=False)
     binaries = place / ("Scripts" if os.name == "nt" else "bin")
     site = next(iter((place / "Lib").glob("site-packages")), None) or next(place.glob("lib/python*/site-packages"))
@@ -122,7 +122,7 @@ def _fresh(place: Path, roots: Iterable[str]) -> Path:
 
 
 def _with_requirements(roots: Iterable[str]) -> Iterator[importlib.metadata.Distribution]:
-    """Yield the distributions that hold some packages, and those that they require."""
+    """Yield the distributions of the given packages, and those that they require."""
     pending, seen = [name for root in roots for name in _distributions(root)], set[str]()
     while pending:
         name = pending.pop()

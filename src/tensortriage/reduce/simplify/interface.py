@@ -20,7 +20,7 @@ def drop_samples(repro: Repro, trials: Trials) -> tuple[Repro, Shrunk | None]:
         alone = Repro(repro.model, (repro.samples[number],))
         if trials.fails_alike(alone):
             return alone, Shrunk("samples", True, f"{count} -> 1")
-    return repro, Shrunk("samples", False, f"all {count} are kept: it fails on none of them alone")
+    return repro, Shrunk("samples", False, f"all {count} are needed: it fails on none of them alone")
 
 
 def drop_outputs(repro: Repro, trials: Trials) -> tuple[Repro, Shrunk | None]:

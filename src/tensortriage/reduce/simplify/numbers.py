@@ -39,7 +39,7 @@ def replace_weights(repro: Repro, trials: Trials) -> tuple[Repro, Shrunk | None]
         changed = trials.step(freeze(repro.model, {name: array}), feeds) if len(weights) > 1 else None
         repro, missing = (repro, [name]) if changed is None else (changed, [])
         kept += missing
-    detail = "with random numbers instead it does not fail: " + ", ".join(f"'{name}'" for name in kept)
+    detail = "it does not fail with random numbers: " + ", ".join(f"'{name}'" for name in kept)
     return repro, Shrunk("weights", len(kept) < len(weights), detail)
 
 
@@ -59,7 +59,7 @@ def simplify_values(repro: Repro, trials: Trials) -> tuple[Repro, Shrunk | None]
         changed = _step(repro, trials, constants, feeds, functools.partial(rounded, bits=bits))
         if changed is not None:
             return changed, Shrunk("values", True, f"{bits + 1} significant bits are left of inputs and constants")
-    return repro, Shrunk("values", False, "rounded to 8 significant bits or fewer it does not fail")
+    return repro, Shrunk("values", False, "it does not fail when rounded to 8 significant bits or fewer")
 
 
 def _step(

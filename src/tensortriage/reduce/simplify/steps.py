@@ -18,7 +18,7 @@ OF_THE_MODEL: Sequence[Step] = (shrink_sizes, replace_weights)
 def shrink(
     repro: Repro, trials: Trials, *, say: Callable[[str], None], steps: Sequence[Step] = STEPS
 ) -> tuple[Repro, tuple[Shrunk, ...]]:
-    """Return the smaller case, and what was made of it; Ctrl-C ends it with what there is."""
+    """Return the smaller case, and the changes; Ctrl-C ends it with the smallest so far."""
     told: list[Shrunk] = []
     try:
         for number, step in enumerate(steps, start=1):
@@ -27,5 +27,5 @@ def shrink(
             if shrunk is not None:
                 told.append(shrunk)
     except KeyboardInterrupt:
-        told.append(Shrunk("interrupted", False, "what was left to make smaller was not tried"))
+        told.append(Shrunk("interrupted", False, "the remaining parts were not made smaller"))
     return repro, tuple(told)

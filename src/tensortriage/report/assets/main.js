@@ -1,4 +1,4 @@
-// Wiring: one selected op, shown in the chart, the table and the panel beside them.
+// Wiring: one selected op, shown in the chart, the table and the panel next to them.
 
 function reading(row) {
   const sentences = [];

@@ -167,7 +167,7 @@ def _steps(report: Report) -> RenderableType | None:
 
 
 def _next_commands(report: Report, console: Console) -> None:
-    """Print what to do, in the order to do it; commands are not wrapped, to be copied."""
+    """Print the next steps in order; commands are not wrapped, so that they can be copied."""
     commands = [printable(command) for command in report.verdict.next]
     if not commands:
         return

@@ -127,8 +127,8 @@ def _target(
         )
     if result.observation == "deployed" and (lost := lost_to_format(sorted(rows, key=rank)[:MOST_ROWS])) is not None:
         words = (
-            f"  the format alone may cost {lost.value} what is lost here, {percent(lost.metrics.relative_rms_error)} "
-            "of its signal: --metric, or --atol and --rtol, say whether that will do, and triage debug "
+            f"  the format alone can explain the loss of {lost.value}, {percent(lost.metrics.relative_rms_error)} "
+            "of its signal: --metric, or --atol and --rtol, decide whether that is good enough, and triage debug "
             "precision finds the nodes that need more bits"
         )
         yield [(words, "yellow")]

@@ -1,1 +1,1 @@
-"""Worked out of what engines answered, or of a model's values: ranges, sums, layouts, plans, tactics, refused nodes."""
+"""Derived from answers of engines, or from a model's values: ranges, sums, layouts, plans, tactics, refused nodes."""

@@ -1,4 +1,4 @@
-"""How a file that another tool made holds a model's inputs and outputs, told by trying where names and shapes do not.
+"""The layout of inputs and outputs in another tool's file, found by trial where names and shapes do not show it.
 
 Which tensor is which, and in what order its axes lie, is one of a few ways. Each that is possible is run on the same
 feed: one that is far nearer to the reference's results than every other is right, whatever else is wrong with the
@@ -52,7 +52,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
         spec: The engine, with the file.
         model: The model.
         feed: What is run.
-        reference: Whose results are taken as right.
+        reference: Whose results are assumed to be right.
         lab: Where engines are asked.
 
     Raises:
@@ -85,16 +85,17 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
         return Arranged(specs[0], ways[0]["words"], tuple(errors), weights)
     shown = " or ".join(_written(ways[number]["options"]) for number in order[:3])
     raise UsageError(
-        f"names and shapes do not show how {spec} reads its inputs, and of {len(ways)} ways none is far nearer to "
-        f"{reference} than the others: the nearest are off by {', '.join(error_size(errors[n]) for n in order[:3])}",
+        f"names and shapes do not show how {spec} reads its inputs, and none of {len(ways)} layouts is clearly nearer "
+        f"to {reference} than the others: the nearest are off by "
+        f"{', '.join(error_size(errors[n]) for n in order[:3])}",
         slug="layout-unknown",
-        cure=f"say it in the target: {shown}",
+        cure=f"name it in the target: {shown}",
     )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HeldNetwork:
-    """What a given file computes.
+    """The computation of a given file.
 
     Attributes:
         model: That, as an ONNX model with the inputs and outputs of the one it was made of; None where it is not known.
@@ -112,7 +113,7 @@ def holds_network(spec: EngineSpec) -> bool:
 
 
 def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, lab: Lab) -> HeldNetwork | None:
-    """Return what a file given to an engine computes; None where there is none, or the engine does not read files.
+    """Return the computation of a file given to an engine; None without a file, or if the engine reads none.
 
     What was read is believed if the engine makes of it what it makes of the file, at least as far as neither is the
     reference's.
@@ -121,7 +122,7 @@ def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSp
         spec: The engine, with the file.
         model: The model that the file is said to be made of.
         feed: What is run.
-        reference: Whose results are taken as right.
+        reference: Whose results are assumed to be right.
         lab: Where engines are asked.
     """
     engine = resolve(spec).engine
@@ -173,7 +174,7 @@ def _in_format(spec: EngineSpec, weights: str) -> EngineSpec:
         raise UsageError(
             f"the weights of the file given to {spec} are {weights}, and what that costs is not predicted",
             slug="weights-format",
-            cure=f"say in which format it is judged, e.g. {PRECISION}=int8 in the target; errors may be its own",
+            cure=f"name the format to judge it in, e.g. {PRECISION}=int8 in the target; errors may be its own",
         ) from error
     return judged
 
@@ -181,7 +182,7 @@ def _in_format(spec: EngineSpec, weights: str) -> EngineSpec:
 def as_its_file_lies(
     spec: EngineSpec, model: Model, feed: Callable[[], Feed], reference: EngineSpec, lab: Lab
 ) -> EngineSpec:
-    """Return an engine whose options say how the file given to it, if one is, holds the model; see `arranged`."""
+    """Return an engine with options for the layout of the file given to it, if any; see `arranged`."""
     engine = resolve(spec).engine
     if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
         return spec

@@ -1,4 +1,4 @@
-"""The types that an engine was asked to compute in, against those that it reports.
+"""The types requested of an engine, against those that it reports.
 
 Engines fall back silently: a kernel that does not exist in fp16 runs in fp32, a device that prefers bf16 uses it
 unasked, a build that should be mixed is not. The plan tells. Asked for is what the engine's options say, else the types
@@ -106,12 +106,12 @@ class PlanAudit:
 
     @property
     def findings(self) -> tuple[AuditedRegion, ...]:
-        """Regions that compute in another type, or run elsewhere, than asked for."""
+        """Regions that compute in another type, or run elsewhere, than requested."""
         return tuple(region for region in self.regions if region.is_finding)
 
 
 def audit(plan: Plan, model: Model, spec: EngineSpec, engine: Engine) -> PlanAudit:
-    """Compare a plan with what the engine was asked for.
+    """Compare a plan with the request.
 
     Args:
         plan: What the engine says it runs.
@@ -146,7 +146,7 @@ def audit(plan: Plan, model: Model, spec: EngineSpec, engine: Engine) -> PlanAud
 
 
 def requested_precision(spec: EngineSpec, engine: Engine) -> Precision | None:
-    """Return the precision that an engine is asked for; None when it is to follow the types of the model.
+    """Return the precision requested of an engine; None when it follows the types of the model.
 
     An engine without an option for it computes in its own, which is then what was asked for.
     """
@@ -193,7 +193,7 @@ def _multiplied(node: Node, pairs: Mapping[str, DType]) -> DType | None:
 
 
 def _compared_with_pairs(asked: DType, built: DType | None) -> PrecisionMatch:
-    """Compare with what quantizers ask for; of integers the engine may choose the sign."""
+    """Compare with the formats of quantizers; the engine may choose the sign of integers."""
     if built is None:
         return PrecisionMatch.NOT_JUDGED
     same = built is asked or (built.is_integer and asked.is_integer and built.bits == asked.bits)

@@ -1,6 +1,6 @@
-"""Which values of a model number formats cannot represent, from one healthy run, whatever a target makes of them.
+"""The values of a model that number formats cannot represent, from one healthy run and independent of a target.
 
-Every tensor of the run, and every constant, is held against every format: is it beyond the largest number, how much of
+Every tensor of the run, and every constant, is compared with every format: is it beyond the largest number, how much of
 it lies below the normal numbers, does it hold whole numbers that the format skips? Every sum is looked at as well, for
 it may leave the format on the way to a harmless result (`tensortriage.runs.analyses.sums`): its terms may add up beyond
 the largest number, or cancel so far that their rounding is as large as what is left.
@@ -26,7 +26,7 @@ from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size, magnitude, percent, times
 
 FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
-"""Formats that tensors are held against unless told otherwise."""
+"""Formats that tensors are compared with unless another format is requested."""
 
 USUAL = (Precision.FP16, Precision.BF16)
 """Formats that a document tells of whatever the target's is."""
@@ -273,7 +273,7 @@ def _finite_magnitudes(wide: np.ndarray) -> np.ndarray:
 def _held(
     magnitudes: Callable[[], np.ndarray], size: _Extent, precision: Precision, *, constant: bool
 ) -> Iterator[FormatMisfit]:
-    """Yield what a format cannot hold of a tensor, whose finite magnitudes are given on request."""
+    """Yield the misfits of a tensor in a format; its finite magnitudes are computed on request."""
     info, word, what = precision.dtype.finfo, precision.value, "weight-" if constant else ""
     top, normal, unit = float(info.max), float(info.smallest_normal), float(info.eps) / 2.0
     if size.largest > top * (1.0 + unit / 2.0):  # half a step beyond the largest number rounds to infinity
@@ -306,7 +306,7 @@ def _held(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MergedIntegers:
-    """Whole numbers of which a format makes fewer.
+    """Whole numbers that become equal in a format.
 
     Attributes:
         exact: Up to this the format has every whole number.
@@ -340,7 +340,7 @@ def _whole(magnitudes: np.ndarray) -> bool:
 
 
 def _summed(terms: Terms, largest: float, precision: Precision) -> Iterator[FormatMisfit]:
-    """Yield what a format makes of a sum whose result it can hold."""
+    """Yield the misfits of a sum in a format that can hold its result."""
     info, word = precision.dtype.finfo, precision.value
     top, unit = float(info.max), float(info.eps) / 2.0
     if largest_sum(precision) < math.inf and terms.bound is not None and largest <= top < terms.bound:
@@ -381,7 +381,7 @@ class Ranges:
 
     @classmethod
     def of(cls, rows: Sequence[RangeRow], precision: Precision, feed: str) -> "Ranges":
-        """Return the rows worth showing, in topological order within each group."""
+        """Return the rows to show, in topological order within each group."""
         own = [row for row in rows if row.misfits_in(precision)]
         usual = [precision.value for precision in USUAL]
         rest = [row for row in rows if row not in own and any(m.cannot and m.format in usual for m in row.misfits)]

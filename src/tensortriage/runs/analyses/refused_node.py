@@ -22,7 +22,7 @@ from tensortriage.runs.outcome import OK, Outcome, OutcomeKind
 from tensortriage.values.spec import ValueSpec
 
 _OWN = re.compile(r"\S*/\S*|\d+|'[^']*'")
-"""What a message says of one file or one numbered layer."""
+"""Parts of a message that name one file or one numbered layer."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Refused:
     value: Callable[[str], np.ndarray]
 
     def node(self, lab: Lab) -> Node | None:
-        """Return the node with which the refusal begins; None where that cannot be told."""
+        """Return the node with which the refusal begins; None if unknown."""
         units = inseparable_units(self.model)
         if self.whole.kind is not OutcomeKind.BUILD_FAILED or not units:
             return None
@@ -61,7 +61,7 @@ class Refused:
         return units[builds][0] if sure else None
 
     def _built(self, lab: Lab, units: Sequence[tuple[Node, ...]]) -> Outcome:
-        """Return how some nodes are built, and run once: some engines build when they know the shapes."""
+        """Return the outcome of one build and run of given nodes: some engines build when they know the shapes."""
         lab.progress(f"{len(units)} nodes, to {units[-1][-1].name}")
         try:
             cut = extract(self.model, [node.name for unit in units for node in unit], specs=self.specs)

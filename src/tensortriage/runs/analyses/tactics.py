@@ -1,4 +1,4 @@
-"""Files that say which tactics an engine chose: our own, and those of other tools, which an engine's package reads.
+"""Files of the tactics that an engine chose: our own, and those of other tools, which an engine's package reads.
 
 Ours is ``tensortriage.tactics/1``: ``engine`` (spec), ``choices`` (see `Choice`). It is what is pinned.
 """
@@ -92,7 +92,7 @@ def features(choices: Sequence[Choice], plan: Plan | None) -> tuple[tuple[str, s
 
 
 def feature_digest(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return a short digest of what a build is like, in whatever order; empty when nothing is known."""
+    """Return a short digest of a build's choices, independent of order; empty when none are known."""
     return digest(sorted(list(pair) for pair in pairs))[:12] if pairs else ""
 
 

@@ -1,7 +1,7 @@
 """Walks through a model block by block: each is a model of its own, fed with what the reference computed before.
 
 Only one block's weights are in use at a time, in a file of its own; what crosses the borders is kept in the case, for
-every feed, so that who walks again asks nothing. Since each block gets golden inputs, its errors are those born in it.
+every feed, so that a second walk asks nothing. Each block gets golden inputs, so its errors originate in it.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ class FedBlock:
     Attributes:
         number: Counted from 1.
         block: Its nodes and borders.
-        path: Its model file, with its weights beside it.
+        path: Its model file, with its weights next to it.
         feeds: What it is fed with, golden values where it was cut; one for each feed of the whole.
     """
 
@@ -71,7 +71,7 @@ class BlockWalk:
         self._stores: list[dict[str, TensorStore]] = [{} for _ in self._feeds]
 
     def __iter__(self) -> Iterator[FedBlock]:
-        """Yield every block; its file is gone when the next is asked for."""
+        """Yield every block; its file is deleted before the next one."""
         for number in range(1, len(self.blocks) + 1):
             made = self.make(number, self._folder / "block.onnx")
             try:

@@ -24,7 +24,7 @@ class Artifacts:
     folder: Path = Path("polygraphy_artifacts")
 
     def sort(self, verdict: str, label: str, *, beside: Path | None = None) -> list[Path]:
-        """Move what a check left into the directory of its verdict, and return where it is now.
+        """Move the files of a check into the directory of its verdict, and return their new place.
 
         Args:
             verdict: `GOOD`, `BAD` or `OTHER`.

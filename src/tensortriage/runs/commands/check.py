@@ -43,7 +43,7 @@ class CheckSpec:
     shown: ShownOutput = ShownOutput.FAILURES
 
     def identity(self) -> str:
-        """Return a digest of the command and the rules; what it reads is `CheckIdentity`'s."""
+        """Return a digest of the command and the rules; files it reads belong to `CheckIdentity`."""
         return digest(self.words, dataclasses.asdict(self.rules), self.timeout_seconds)
 
 
@@ -126,7 +126,7 @@ class Checker:
         self._processes.kill_running()
 
     def close(self) -> None:
-        """Kill what is running, and start nothing new."""
+        """Kill running commands, and start none."""
         self._processes.close()
 
     def _write_info(self, iteration: int, folder: Path | None) -> Path | None:

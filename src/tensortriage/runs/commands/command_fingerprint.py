@@ -1,4 +1,4 @@
-"""What a command depends on besides its words: the files that they name and that it does not write itself.
+"""The dependencies of a command besides its words: the files that they name and that it does not write itself.
 
 A changed script or data file makes it another command, to which old answers do not belong. But a log or a result that
 the command writes changes with every run and must not count; so the files are looked at before and after the first run,

@@ -29,12 +29,12 @@ _logger = logging.getLogger(__name__)
 NOT_FOUND = ("exit code 127", "exit code 126")
 """How a shell ends that cannot start what it was told to."""
 FROM_REPLAY = "from the replay"
-"""What a verdict of a loaded replay says of itself."""
+"""Reason of a verdict from a loaded replay."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ShownModel:
-    """A candidate as it is shown.
+    """A candidate for display.
 
     Attributes:
         key: Its content key.
@@ -49,7 +49,7 @@ class ShownModel:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ShownTo:
-    """Whom candidates are shown to, and how.
+    """The judge of candidates, and the way to show them.
 
     Attributes:
         check: The command; for a person the words that say so.
@@ -159,7 +159,7 @@ class CommandOracle:
         return verdict
 
     def judge(self, model: Model, nodes: int, iteration: int | None = None) -> OracleVerdict:
-        """Show a model to the judge and return what it says.
+        """Show a model to the judge and return the answer.
 
         Raises:
             UsageError: When the check cannot be started.
@@ -190,12 +190,12 @@ class CommandOracle:
         self.expected = next(verdict.signature for verdict in runs if verdict.same)
 
     def known(self, candidate: tuple[str, ...], verdict: OracleVerdict) -> None:
-        """Write into the replay what was known of a candidate and not asked again."""
+        """Write a candidate's known answer into the replay."""
         shown, phases = self._shown(candidate), self._to.phases
         self._record(Entry(phases.next_check(), phases.name, shown.key, 0, shown.nodes, False, ""), verdict)
 
     def close(self) -> None:
-        """Kill what is running, and remove temporary files."""
+        """Kill running commands, and remove temporary files."""
         self._checker.close()
         self._stages.close()
 

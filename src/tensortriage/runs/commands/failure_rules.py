@@ -1,4 +1,4 @@
-"""What counts as a failure: Polygraphy's rules for exit codes and output, plus patterns that mean pass.
+"""The definition of a failure: Polygraphy's rules for exit codes and output, plus patterns that mean pass.
 
 1. An ignored exit code, or output with an ignored pattern, passes.
 2. With codes given, only these fail; with patterns given as well, the output must also contain one.

@@ -1,4 +1,4 @@
-"""The phases of a search in which a command is asked, and the numbers of its checks."""
+"""The phases of a search that runs a command, and the numbers of its checks."""
 
 import threading
 

@@ -1,7 +1,7 @@
 """Running a command that is not trusted: it may hang, print without end, leave children behind or not exist.
 
 Every command gets a process group of its own, which is killed when the command is over, out of time, or no longer
-wanted. stdout and stderr are read as one stream, in bounded memory, unless stdout is wanted as a file.
+wanted. stdout and stderr are read as one stream, in bounded memory, unless stdout is needed as a file.
 """
 
 import contextlib
@@ -41,11 +41,6 @@ class Finished:
     code: int | None
     printed: Printed
     seconds: float
-
-    @property
-    def timed_out(self) -> bool:
-        """Whether it was killed for taking too long."""
-        return self.code is None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether Polygraphy wrote it, which does not say which candidate it was about."""
+        """Whether Polygraphy wrote it; it then names no candidate."""
         return not self.candidate
 
     @property

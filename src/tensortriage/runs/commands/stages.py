@@ -34,7 +34,7 @@ class CheckPlace:
     links: Mapping[Path, Path] = dataclasses.field(default_factory=dict)
 
     def restore(self) -> None:
-        """Put back what is missing, and clear the place of the piece."""
+        """Restore missing files, and clear the place of the piece."""
         if self.artifact.is_dir() and not self.artifact.is_symlink():
             shutil.rmtree(self.artifact, ignore_errors=True)
         self.artifact.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ class Stages:
             self._free.put(stage)
 
     def close(self) -> None:
-        """Remove the weights that lay beside the pieces."""
+        """Remove the weights next to the pieces."""
         if not self._pooled and not self._keep:
             shutil.rmtree(self._artifact.parent / POOL, ignore_errors=True)
 

@@ -38,7 +38,7 @@ class Threads(Generic[T]):
         return [(self._running.pop(future), future.result()) for future in done]
 
     def close(self) -> None:
-        """Wait for what is running; what waits is dropped."""
+        """Wait for running tasks; drop waiting ones."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _answer(self, question: OracleQuestion[T]) -> OracleAnswer:
@@ -46,6 +46,6 @@ class Threads(Generic[T]):
         try:
             with self._gpus.taken():
                 verdict = self._oracle(question.candidate, question.attempt)
-        except Exception as error:  # handed to the search, which raises it where the answer is wanted
+        except Exception as error:  # handed to the search, which raises it where the answer is needed
             return OracleAnswer(None, time.perf_counter() - started, error=error)
         return OracleAnswer(verdict, time.perf_counter() - started)

@@ -1,4 +1,4 @@
-"""What a command printed, in bounded memory: the beginning, the end, and which patterns occurred anywhere in between.
+"""The output of a command in bounded memory: the beginning, the end, and which patterns occurred anywhere in between.
 
 A check may print 100 MB, or never stop. Nobody reads that, but a pattern that decides between pass and fail may be
 anywhere in it; so patterns are looked for while the text goes by, in windows that overlap.
@@ -35,10 +35,10 @@ class Printed:
 
     @property
     def text(self) -> str:
-        """Beginning and end, with a note of what was left out."""
+        """Beginning and end, with a note on the omitted middle."""
         if not self.tail:
             return self.head
-        return f"{self.head}\n[... {self.nbytes:,} bytes in all, the middle is not kept ...]\n{self.tail}"
+        return f"{self.head}\n[... {self.nbytes:,} bytes in all, the middle is omitted ...]\n{self.tail}"
 
     def last_words(self) -> str:
         """Return the last non-empty line, shortened, for an error message."""

@@ -41,7 +41,7 @@ class Watchdog:
         self._tell(f"-{group}\n")
 
     def close(self) -> None:
-        """End the watchdog, which kills what is still guarded."""
+        """End the watchdog, which kills the processes still guarded."""
         with self._lock:
             if self._process is not None and self._process.stdin is not None:
                 with contextlib.suppress(OSError):

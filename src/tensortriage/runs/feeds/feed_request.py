@@ -1,4 +1,4 @@
-"""Makes feeds of what the user named: files, else a loader script, else random data."""
+"""Makes feeds from the user's options: files, else a loader script, else random data."""
 
 import itertools
 import logging
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 READERS = "tensortriage.feeds"
 """Entry-point group, by the ending of a file's name, of functions of path, input specs and limits that yield feeds."""
 Readers = Mapping[str, EntryPoint]
-"""What is registered there."""
+"""Registered readers by name."""
 FEED_FORMATS = "npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors."
 _logger = logging.getLogger(__name__)
 _SHAPE = re.compile(r".*:\[.*\]$", re.DOTALL)

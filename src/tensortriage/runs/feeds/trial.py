@@ -1,4 +1,4 @@
-"""Which made-up feed runs and says something? Candidates are tried in order on an engine, until one does.
+"""Which made-up feed runs and proves something? Candidates are tried in order on an engine, until one does.
 
 What we made up is never to blame: sizes and numbers of ours that an engine does not run, or that end in NaN, are made
 up anew. The user is asked where none is found.
@@ -41,7 +41,7 @@ SMALL = 16
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedTrial:
-    """What trying made-up feeds came to.
+    """The result of trying made-up feeds.
 
     Attributes:
         feed: The first that runs, without a NaN and not constant; else the first that runs without a NaN, None where
@@ -69,7 +69,7 @@ def feeds_that_run(
 ) -> tuple[Feed, ...]:
     """Return the feeds of a request: where they are ours to choose, one on which the model runs and says something.
 
-    The model is asked on ONNX Runtime without optimizations. What is chosen in the place of the usual feed is told, as
+    The model is asked on ONNX Runtime without optimizations. What is chosen in place of the usual feed is told, as
     an option to give it back with.
 
     Args:
@@ -92,11 +92,11 @@ def feeds_that_run(
     except (EngineError, EngineMissing):
         return samples  # it is not for the data that the model cannot be asked
     if trial.feed is None and (not nan_will_do if trial.ran else are_ours(model, request.shapes)):
-        raise asked_for(model, PLAIN, trial.tried, "those that run give NaN" if trial.ran else trial.problem)
+        raise asked_for(model, PLAIN, trial.tried, "the data that run give NaN" if trial.ran else trial.problem)
     if trial.feed is None or trial.feed.name == samples[0].name:
         return samples
     chosen = f"{in_words(trial.feed)}, number {trial.tried} of those tried"
-    _logger.warning("made-up data that the model takes: %s: %s %s", chosen, option, " ".join(as_options(trial.feed)))
+    _logger.warning("made-up data that the model accepts: %s: %s %s", chosen, option, " ".join(as_options(trial.feed)))
     return (trial.feed,)
 
 

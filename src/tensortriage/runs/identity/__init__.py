@@ -1,1 +1,1 @@
-"""What an engine is, as far as answers of it are kept: all the code that it runs."""
+"""The identity of an engine, for answers in the cache: all the code that it runs."""

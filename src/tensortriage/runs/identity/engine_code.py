@@ -75,7 +75,7 @@ class EngineCode:
             return f"{identity} {self._open[identity][0].name}"
 
     def note(self) -> None:
-        """Keep what the engines have loaded by now; to be done before an answer is kept."""
+        """Record the code that engines have loaded so far; call it before an answer is stored."""
         with self._lock:
             changed = False
             for generation, file, old in self._open.values():

@@ -1,1 +1,1 @@
-"""What is asked of an engine, as data; how its values are seen; and how its answers are kept."""
+"""Questions to an engine as data, observation of its values, and storage of its answers."""

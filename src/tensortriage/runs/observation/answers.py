@@ -1,4 +1,4 @@
-"""Answers of engines as a case keeps them: figures and refusals in its check cache, tensors in a store beside it."""
+"""Answers of engines as a case keeps them: figures and refusals in its check cache, tensors in a store next to it."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -107,7 +107,7 @@ class AnswerStore:
                 answer = dataclasses.replace(answer, tensors=MappedStore(self._case.runs / key))
         shared = [field.name for field in dataclasses.fields(_Kept) if field.name != "tensors"]
         kept = _Kept(tensors=bool(names), **{name: getattr(answer, name) for name in shared})
-        self._case.checks.put(key, f"what {engine} answers", kept, seconds=answer.seconds)
+        self._case.checks.put(key, f"the answers of {engine}", kept, seconds=answer.seconds)
         return answer
 
     def streamed(self, key: str, arrays: Iterator[tuple[str, np.ndarray]], seconds: Callable[[], float]) -> Measurement:

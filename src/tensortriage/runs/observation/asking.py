@@ -1,4 +1,4 @@
-"""How an engine is asked: the session of an experiment is opened, runs, and what is observed is taken from it."""
+"""Questions to an engine: the session of an experiment is opened, runs, and what is observed is taken from it."""
 
 import dataclasses
 import functools
@@ -51,7 +51,7 @@ class Asking:
         self._captured = functools.partial(capture, sessions=sessions, tally=tally, batch_bytes=batch_bytes)
 
     def ask(self, experiment: Experiment, key: str | None) -> Measurement:
-        """Return the answer of an engine; ``key`` is what tensors go by that are kept as they come.
+        """Return the answer of an engine; ``key`` names tensors that are stored as they arrive.
 
         Raises:
             EngineError: When the engine refuses or fails.

@@ -196,7 +196,7 @@ def _as_declared(array: np.ndarray, spec: ValueSpec | None) -> np.ndarray:
 
 
 class _Watching:
-    """An engine that shows inner values by itself, as far as it can; built when the first values are wanted.
+    """An engine that shows inner values on its own, as far as it can; built on the first request.
 
     Args:
         experiment: Engine, model and feed; the model runs untouched, with the options that let values be seen.

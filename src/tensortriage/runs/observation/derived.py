@@ -1,4 +1,4 @@
-"""What is worked out of answers of engines and kept in a case, under the content of all that it is worked out of."""
+"""Results derived from answers of engines and stored in a case, keyed by the content of all that they depend on."""
 
 import dataclasses
 import time
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class ContentKeys:
-    """Makes keys of what an answer depends on; each engine is looked at once.
+    """Makes keys from the dependencies of an answer; each engine is inspected once.
 
     Args:
         case: Where answers are kept; it knows which code engines load. None where none are.
@@ -68,13 +68,13 @@ class Derived(Generic[T]):
         return None if self.checks is None else self.checks.get(self.key, self.kind)
 
     def keep(self, found: T, *, seconds: float = 0.0) -> T:
-        """Keep and return it; ``seconds`` is what it took."""
+        """Store and return it; ``seconds`` is the time it took."""
         if self.checks is not None:
             self.checks.put(self.key, self.question, found, seconds=seconds)
         return found
 
     def of(self, compute: Callable[[], T]) -> T:
-        """Return it, worked out if the case does not have it; what ``compute`` raises goes on, and nothing is kept."""
+        """Return it, computed if the case lacks it; an error of ``compute`` is raised, and nothing is stored."""
         if (found := self.known()) is not None:
             return found
         started = time.perf_counter()

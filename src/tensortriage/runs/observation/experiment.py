@@ -61,7 +61,7 @@ class ObservedOutputs(_Observation):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ObservedValues(_Observation):
-    """Observe tensors of some values, marked as outputs or shown by the engine itself.
+    """Observe tensors of given values, marked as outputs or shown by the engine itself.
 
     Attributes:
         names: The values, in topological order.
@@ -174,7 +174,7 @@ class Experiment:
         feed: Its inputs; None for an observation without a run.
         injected: Replacements of results in this run, by value name, for a model from
             `tensortriage.model.transforms.mark_outputs.inject`; its other switches are off.
-        build: Number of the build; any but 0 is built anew, without the cache on disk.
+        build: Number of the build; any but 0 is built again, without the cache on disk.
         repetition: Number of the run among equal ones; None for a run whose point is to be made again, so that it is
             never answered from the case.
         sequence: Number of the sequence that it belongs to; 0 for none. The experiments of a sequence are answered in

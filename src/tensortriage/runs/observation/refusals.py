@@ -147,7 +147,7 @@ class _Search:
         self._until = now + max(NARROWING_SECONDS, NARROWING_SHARE * (now - self._started))
 
     def refusal(self, part: Sequence[str]) -> str | None:
-        """Mark some values; return why the engine refuses them, an empty text if it does not, None if not asked."""
+        """Mark values; return why the engine refuses them, an empty text if it does not, None if not tried."""
         if self._builds >= MOST_BUILDS or time.perf_counter() > self._until:
             return None
         self._builds += 1
@@ -163,7 +163,7 @@ class _Search:
         return ""
 
     def divide(self, part: Sequence[str], message: str) -> None:
-        """See as much as possible of some values.
+        """Observe as many of the given values as possible.
 
         Args:
             part: The values.

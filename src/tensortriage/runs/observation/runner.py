@@ -1,4 +1,4 @@
-"""Runs one model on one engine any number of times, and counts what that costs."""
+"""Runs one model on one engine any number of times, and counts the cost."""
 
 import functools
 import logging
@@ -97,7 +97,7 @@ class Runner:
         return self._session
 
     def _refuse_pieces(self) -> None:
-        """Check that an engine that was given as a file is not taken for one of a part, or of a changed model.
+        """Refuse to use an engine given as a file for a part of the model, or for a changed model.
 
         Raises:
             BuildFailed: When it would be: it would run as a whole, and its answers would be put down to the part.
@@ -107,13 +107,13 @@ class Runner:
         built = isinstance(engine, RunsGivenEngines) and engine.without_file(options) is not None
         if self.model.path is None and (converted or built):
             raise BuildFailed(
-                "the engine was given as a file, which runs as a whole: neither a part nor a change of it can be tried",
+                "the engine was given as a file, which runs as a whole: no part or variant of it can be tried",
                 slug="engine-given",
                 cure="give the options that it was built with in place of the file, so that parts can be built",
             )
 
     def _count_builds(self) -> float:
-        """Count what a session built for the shapes that it was fed, and return how many seconds that took.
+        """Count a session's builds for the shapes of its feeds, and return their seconds.
 
         Opening a session was counted as a build, which the first one for a feed makes up for.
         """

@@ -71,7 +71,7 @@ class Sessions:
         self._drop(self._place(experiment))
 
     def close(self) -> None:
-        """Let go of all of them; what another thread reads of one ends by an EngineError."""
+        """Close all of them; a read by another thread ends with an EngineError."""
         for place in list(self._runners):
             self._drop(place)
 

@@ -52,7 +52,7 @@ class CheckOptions:
         return self.spec() if self.words else None
 
     def spec(self) -> "CheckSpec":
-        """Return the check, which has no words where somebody is asked instead."""
+        """Return the check; it has no words if a person is asked instead."""
         from tensortriage.runs.commands.artifacts import Artifacts, paths_of
         from tensortriage.runs.commands.check import CheckSpec, ShownOutput, shell_words
         from tensortriage.runs.commands.failure_rules import Rules, codes
@@ -79,13 +79,13 @@ def save_replay_field() -> Path | None:
 
 
 def load_replay_field() -> Path | None:
-    """Declare whose verdicts are taken."""
-    return option("--load-debug-replay", "FILE", "Take verdicts from a replay of the same model and check.",
+    """Declare the replay to read verdicts from."""
+    return option("--load-debug-replay", "FILE", "Read verdicts from a replay of the same model and check.",
                   default=None, rare=True, group=ARTIFACTS)  # fmt: skip
 
 
 def artifact_field(default: str, text: str, **more: Any) -> Any:
-    """Declare where the check finds what it is to judge."""
+    """Declare the file in which the check finds its model."""
     return option("--iter-artifact --intermediate-artifact", "FILE", text, default=Path(default), writes=Place.FILE,
                   **more)  # fmt: skip
 

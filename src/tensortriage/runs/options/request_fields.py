@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from tensortriage.runs.task_metric import TaskMetric
 
 BATCH_BYTES = 1 << 30
-"""Captured tensors held at once unless told otherwise."""
+"""Captured tensors held at once unless another format is requested."""
 LOW_MEMORY_BATCH_BYTES = 64 << 20
 """Captured tensors held at once with ``--low-memory``."""
 LIMITS, RESULT = "Limits", "Result"
 MODEL_FILE = "tensortriage.model.in_memory:model_file"
-"""What makes a file of a model that is given in Python; see `tensortriage.values.given`."""
+"""The function that makes a file of a model given in Python; see `tensortriage.values.given`."""
 
 
 @request
@@ -40,7 +40,7 @@ class LimitOptions:
 
 
 def metric_field(use: str = "", **more: Any) -> Any:
-    """Declare the task metric, and what it is used for."""
+    """Declare the task metric and its use."""
     own = "or of your own: metric(outputs, feed[, labels]) -> float"
     words = f"Task metric, larger is better: top1, top5, boxes, cosine, tokens, {own}{use}."
     return option("--metric --metric-script", "NAME|FILE.py[:FUNC]", words, default="", **more)
@@ -74,13 +74,13 @@ def model_field(**more: Any) -> Any:
     return argument("MODEL", accepts=MODEL_FILE, **more)
 
 
-def reference_field(text: str = "Engine taken as right.") -> str:
-    """Declare the engine that is taken as right."""
+def reference_field(text: str = "Engine assumed to be right.") -> str:
+    """Declare the engine that is assumed to be right."""
     return option("--reference -r", "ENGINE", text, default=str(PLAIN), accepts=spec_text)
 
 
 def target_field(text: str = "Engine under suspicion, NAME[:key=value,...].", **more: Any) -> Any:
-    """Declare the engine that is asked about; without it the command says which there are."""
+    """Declare the target engine; without it the command lists the available ones."""
     return option("--target -t", "ENGINE", text, needed=False, accepts=spec_text, **more)
 
 
@@ -100,7 +100,7 @@ def case_field(
 
 def fresh_field() -> bool:
     """Declare whether answers that the case has count."""
-    return flag("--fresh", "Ask engines everything again; new answers take the place of those that the case has.")
+    return flag("--fresh", "Run everything again; new answers replace those in the case.")
 
 
 def external_data_field(**more: Any) -> Any:
@@ -110,11 +110,9 @@ def external_data_field(**more: Any) -> Any:
                   default=None, **{"rare": True, **more})  # fmt: skip
 
 
-def cluster_field(
-    text: str = "Run checks there: ", *, read: Callable[[str], object] = named_cluster, **more: Any
-) -> Any:
+def cluster_field(text: str, *, read: Callable[[str], object] = named_cluster, **more: Any) -> Any:
     """Declare where checks run."""
     return option("--cluster", "WHERE",
                   f"{text}local:N for N processes of this machine, auto or ray://HOST:PORT for a Ray cluster; "
-                  "add what each needs: ,gpus=1 ,tag=NAME.",
+                  "add what each process needs: ,gpus=1 ,tag=NAME.",
                   default=None, read=read, **more)  # fmt: skip

@@ -1,1 +1,1 @@
-"""What is asked about a model and two engines, and the values that the reference gives for it."""
+"""Questions about a model and two engines, and the reference's values."""

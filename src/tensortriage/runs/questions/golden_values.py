@@ -20,7 +20,7 @@ from tensortriage.values.store import TensorStore
 from tensortriage.values.typed_store import typed_as
 
 Source = tuple[str, str, str, bool]
-"""What values are of: the reference's spec, the model's fingerprint, the name of the feed, and whether all are there.
+"""Key of values: the reference's spec, the model's fingerprint, the name of the feed, and whether all are there.
 """
 
 
@@ -60,7 +60,7 @@ class GoldenValues:
         return self.known[source]
 
     def are_outputs_alone(self, feed: Feed) -> bool:
-        """Return whether the reference shows its outputs only, so that nobody has seen the operands of its ops."""
+        """Return whether the reference shows its outputs only, so that the operands of its ops are unknown."""
         return isinstance(self.of(feed), Layered)
 
     def specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
@@ -68,7 +68,7 @@ class GoldenValues:
         return self._typed_by(self.of(feed), feed)
 
     def foreseen_specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
-        """Return dtype and shape of every value on one feed, as far as inputs, outputs and operators tell."""
+        """Return dtype and shape of every value on one feed, as far as inputs, outputs and operators show it."""
         return self._typed_by(self.outputs(feed), feed)
 
     def _typed_by(self, golden: TensorStore, feed: Feed) -> Mapping[str, ValueSpec]:
@@ -80,7 +80,7 @@ class GoldenValues:
         return str(self.question.reference), self.question.model.fingerprint, feed.name, whole
 
     def _everything(self, feed: Feed) -> TensorStore:
-        """Return golden outputs and inner values, from wherever they are to be had."""
+        """Return golden outputs and inner values, from wherever they are available."""
         question = self.question
         outputs = [spec.name for spec in question.model.outputs]
         inner = [name for name in question.values if name not in outputs]

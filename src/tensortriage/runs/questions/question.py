@@ -1,4 +1,4 @@
-"""What is asked about a model: the user's question, or one that came of it."""
+"""A question about a model: the user's question, or one derived from it."""
 
 import dataclasses
 import time
@@ -22,9 +22,9 @@ class Question:
     """The user's question, or one derived from it.
 
     Attributes:
-        model: The model taken as right.
+        model: The model assumed to be right.
         feeds: The samples, at least one.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         target: The engine under suspicion.
         target_model: What the target runs, when that is another ONNX file.
         tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
@@ -36,8 +36,8 @@ class Question:
         random_too: Whether to look at random data as well when real data pass.
         builds: How often the target is built again; None for what its engine makes sensible.
         kept: Nodes that compute in fp32 on the target, whatever its format.
-        against: Another target that the target is held against; None for none.
-        taken: Branches that stand in the place of their If in ``model``, which is the user's on these feeds alone.
+        against: Another target that the target is compared with; None for none.
+        taken: Branches that stand in place of their If in ``model``, which is the user's on these feeds alone.
         trusts_float64: Whether the envelope may be centred on float64; not where other engines contradict that.
         network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
         goal: Options that say what is asked of the outputs, by a metric, for the commands that a verdict suggests.

@@ -40,7 +40,7 @@ class AnswerCache(Generic[T]):
         self._key = key
         self._answers: dict[OracleQuestion[T], OracleAnswer] = {}
         self._under_way: set[OracleQuestion[T]] = set()
-        self._last: tuple[tuple[T, ...], str] | None = None  # a candidate and its key, which many items make dear
+        self._last: tuple[tuple[T, ...], str] | None = None  # a candidate and its key, which many items make expensive
         self.fresh = 0
         self.fresh_seconds = 0.0
 

@@ -7,7 +7,7 @@ does. Runs that helped to choose the result say nothing independent about it, so
 A fault that failed in every run of the premise is taken for steady while searching, which one of 70 % is in a third of
 all cases. So answers are asked again where they leave doubt: what passed although a part of it fails, at once; and in
 the end what passed without an item of the result, unless so much passed without that item while searching that chance
-is excluded at any rate. When one of these runs differs, the fault comes and goes, and the search goes on as for one.
+is excluded at any rate. When one of these runs differs, the fault comes and goes, and the search continues as for one.
 """
 
 import itertools
@@ -160,7 +160,7 @@ class QueryRunner(Generic[T]):
             self._rates[candidate] = Rate(sum(verdict.same for verdict in new), len(new))
 
     def _confirm(self, smaller: Sequence[Candidate[T]]) -> None:
-        """Run what is smaller than the result by an item again, where the answers so far leave more risk than wanted.
+        """Run again the pieces one item smaller than the result, where the answers leave too much risk.
 
         Ends with the first failure: the fault comes and goes then.
         """
@@ -182,7 +182,7 @@ class QueryRunner(Generic[T]):
             self.confidence = 1.0 - confirming.risk
 
     def _passes_without(self, smaller: Candidate[T]) -> int:
-        """Return how often the result passed without what it is larger by; 0 where it does not, or cannot be told.
+        """Return how often the smaller piece passed; 0 if it did not, or if unknown.
 
         What holds more and lacks the same counts as well: it would have failed, if what it lacks were not needed.
         """
@@ -197,7 +197,7 @@ class QueryRunner(Generic[T]):
         )
 
     def _doubt(self, failing: Candidate[T]) -> None:
-        """Ask again what passed although a part of it fails: by chance, or because it hides the fault each time.
+        """Repeat a pass that contradicts the failure of a part: by chance, or because it hides the fault each time.
 
         Ends when one fails now, or when so many passed again as would hardly if the fault came as often as they say.
         """

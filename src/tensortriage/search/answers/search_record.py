@@ -64,12 +64,12 @@ class SearchRecord(Generic[T]):
 
     @property
     def seconds(self) -> float:
-        """Time since the search began, without what it took to find out what is suspected."""
+        """Time since the search began, without the time to find suspects."""
         return time.monotonic() - self._started
 
     @contextlib.contextmanager
     def suspecting(self) -> Iterator[None]:
-        """Take what is done for finding out what is suspected; only what follows is limited in time."""
+        """Exclude the time spent inside on finding suspects; only later work is limited."""
         begun = time.monotonic()
         yield
         self._limited_from = time.monotonic()

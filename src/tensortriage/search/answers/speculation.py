@@ -1,4 +1,4 @@
-"""What will a search ask next? Replay it with the answers so far and each answer that may come.
+"""Predicts the next questions of a search. Replay it with the answers so far and each answer that may come.
 
 Passes are functions of the answers, so a replay with guessed ones asks exactly what the search would ask. That makes
 free processors useful without any influence on the result: they fetch answers that the search will probably want.
@@ -37,7 +37,7 @@ class Speculation(Generic[T]):
         self._known = known
 
     def after(self, history: Sequence[Answers], ask: Ask[T]) -> Iterator[frozenset[T]]:
-        """Yield candidates that may be asked about after ``ask``, likeliest first; some perhaps twice."""
+        """Yield candidates that may follow ``ask``, likeliest first; some perhaps twice."""
         order = itertools.count()
         guesses = [(-1.0, next(order), list(history), ask)]
         for _ in range(FARTHEST):
@@ -80,7 +80,7 @@ def converse(
     again: Callable[[], Generator[Ask[T], Answers, object]] | None = None,
     known: Callable[[frozenset[T]], OracleVerdict | None] = lambda candidate: None,
 ) -> End:
-    """Answer a dialogue until it has no more questions, and return what it ends with.
+    """Answer a dialogue until it has no more questions, and return its result.
 
     Args:
         dialogue: The dialogue.

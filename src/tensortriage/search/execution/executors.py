@@ -19,7 +19,7 @@ class OracleQuestion(Generic[T]):
     attempt: int
 
     def __hash__(self) -> int:
-        """Return a hash of some of the items; those of all of them are dear where there are many."""
+        """Return a hash of a sample of the items; hashing all of them is expensive where there are many."""
         return hash((self.candidate[:: len(self.candidate) // HASHED + 1], len(self.candidate), self.attempt))
 
 
@@ -68,11 +68,11 @@ class InProcess(Generic[T]):
         self._queue.append(question)
 
     def idle(self) -> int:
-        """Return 0 as soon as there is one question: a second could not run beside it."""
+        """Return 0 as soon as there is one question: a second could not run next to it."""
         return 0 if self._queue else 1
 
     def wait(self) -> list[tuple[OracleQuestion[T], OracleAnswer]]:
-        """Answer the question that was submitted first; what the oracle raises comes through."""
+        """Answer the question that was submitted first; errors of the oracle are raised."""
         question = self._queue.popleft()
         started = time.perf_counter()
         verdict = self._oracle(question.candidate, question.attempt)

@@ -1,4 +1,4 @@
-"""Passes that go through the items block by block and remove what can be removed.
+"""Passes that go through the items block by block and remove the unneeded ones.
 
 Some shrink and prove nothing; others prove that without this item, or this block, it no longer fails. These ask about
 all parts against the same base, so that checks may run side by side; what can be removed singly is then removed
@@ -11,11 +11,6 @@ from collections.abc import Iterator, Sequence
 from tensortriage.search.dialogue import Ask, Care, Dialogue, Minimality, Reply, SearchState
 from tensortriage.search.passes.bisection import Halving
 from tensortriage.search.problem import SearchProblem, T
-
-FIRST_DELETION = 2.0
-"""Delta debugging starts from a chance of 2 / N that an item is needed, that is with blocks of about N / 2."""
-GROWTH = 1.0 / (1.0 - 1.0 / math.e)
-"""Factor by which that chance grows with every round of the counter form (arXiv:2408.04735)."""
 
 
 def sweep(state: SearchState[T]) -> Dialogue[T]:
@@ -42,24 +37,6 @@ def sweep(state: SearchState[T]) -> Dialogue[T]:
             seen, needed, tainted = seen + 1, needed + 1, 0
 
 
-def delta_debug(state: SearchState[T]) -> Dialogue[T]:
-    """Remove blocks, one attempt each, in sizes that shrink from half of all to one.
-
-    The counter form of probabilistic delta debugging with blocks of equal weight (arXiv:2411.19410). Needs no
-    ranking and no luck with it; `narrow` needs fewer checks where few items are needed.
-    """
-    chance = min(0.5, FIRST_DELETION / len(state.current))
-    while True:
-        size = max(1, round(-1.0 / math.log1p(-chance))) if chance < 1.0 else 1
-        for block in blocks(state.problem, state.problem.ordered(state.current), size):
-            rest = state.current.difference(block)
-            if rest:
-                yield from state.shrinks_to(rest)
-        if size == 1:
-            return
-        chance = min(1.0, chance * GROWTH)
-
-
 def blocks(problem: SearchProblem[T], items: Sequence[T], size: int) -> Iterator[tuple[T, ...]]:
     """Cut a sequence into blocks of at most the weight of ``size`` average items; a heavier item is its own block.
 
@@ -82,7 +59,7 @@ def blocks(problem: SearchProblem[T], items: Sequence[T], size: int) -> Iterator
 
 
 FEW = 16
-"""Up to so many items, asking about each is not dear."""
+"""Up to so many items, asking about each is cheap."""
 
 
 def one_minimal(state: SearchState[T]) -> Dialogue[T]:
@@ -104,7 +81,7 @@ def block_minimal(state: SearchState[T]) -> Dialogue[T]:
 
 
 def _settle(state: SearchState[T], size: int) -> Dialogue[T]:
-    """Remove blocks until no single one can be removed from what is then left; sure answers, being dear, come last."""
+    """Remove blocks until no single one can be removed; confirmed answers are expensive, so they come last."""
     while True:
         while (yield from _round(state, size, Care.QUICK)):
             pass
@@ -114,7 +91,7 @@ def _settle(state: SearchState[T], size: int) -> Dialogue[T]:
 
 
 def _round(state: SearchState[T], size: int, care: Care) -> Reply[T]:
-    """Ask about removing every block, remove what can be, and say whether there was any."""
+    """Try to remove every block; return whether one was removed."""
     base = state.current
     parts = [frozenset(block) for block in blocks(state.problem, state.problem.ordered(base), size)]
     if len(parts) < 2:

@@ -27,7 +27,7 @@ LATEST = 4
 """So many of the items found last say what lies between them; a walk through the graph for each."""
 
 NEAREST = 4096
-"""Items whose steps from what was found are counted; of those farther away only the order of the problem says more.
+"""Items whose steps from what was found are counted; of those further away only the order of the problem says more.
 With the fall above, all of them together have 1 % of the chance of the near ones, and graphs are larger."""
 
 
@@ -105,7 +105,7 @@ def distances(problem: SearchProblem[T], sources: Sequence[T]) -> Mapping[T, int
 
 
 def _walks(problem: SearchProblem[T], sources: Sequence[T]) -> list[dict[T, int]]:
-    """Return the steps from each of some sources; those asked for last are remembered."""
+    """Return the steps from each of given sources; the latest are cached."""
     known = problem.walks
     found = {source: known.get(source) or _walked(problem, [source]) for source in sources}
     known.clear()
@@ -143,7 +143,7 @@ def _walked(problem: SearchProblem[T], sources: Sequence[T]) -> dict[T, int]:
 
 
 def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[T]) -> list[int]:
-    """Return indices of items by steps from what was found, then suspicion, then distance in the order of the problem.
+    """Return indices of items by steps from the items found, then suspicion, then distance in the problem's order.
 
     Of items as near, those between what was found come before those on its far sides: the end of the shortest failing
     prefix is the farthest of several needed neighbours, so the others mostly lie on the way to it.
@@ -179,7 +179,7 @@ def _sorted_by(values: Sequence[int], keys: Sequence[Sequence[float]]) -> list[i
 
 
 def _apart(count: int, places: Sequence[int]) -> list[int]:
-    """Return for each of so many positions how far the nearest of some places is."""
+    """Return for each position the distance to the nearest of the places."""
     found = sorted(places)
     middles = [(left + right) // 2 for left, right in itertools.pairwise(found)]
     apart: list[int] = []

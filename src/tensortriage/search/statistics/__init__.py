@@ -1,1 +1,1 @@
-"""How often to repeat, when to stop, and what goes with failure."""
+"""Numbers of repetitions, stopping rules, and associations with failure."""

@@ -28,7 +28,7 @@ RARE_FAULT = 0.3
 """Rate of failure of a whole that is still to be seen when nothing fails at first: nine runs miss it with 4 %."""
 
 RATES = 128
-"""Rates of failure that are looked at where the worst one is wanted: its risk is flat around it."""
+"""Rates of failure that are looked at where the worst one is needed: its risk is flat around it."""
 
 MISSED = 0.01
 """Chance that a fault which comes and goes is missed when a step is tried after the search."""
@@ -119,7 +119,7 @@ class Repeats:
         return next((n for n in range(1, self.limit) if unseen_risk(failures, n) <= self.risk), self.limit)
 
     def inside(self, rate: "Rate") -> "Repeats":
-        """Return how often a part of something is asked about that failed at a rate."""
+        """Return the rules for a part of a whole that failed at a rate."""
         return dataclasses.replace(self, seen=rate.runs) if rate.always and self.premise > 1 else self
 
     def __post_init__(self) -> None:
@@ -168,7 +168,7 @@ class Rate:
         return low
 
     def at_most(self, confidence: float) -> float:
-        """Return the one-sided upper confidence bound, likewise."""
+        """Return the one-sided upper confidence bound."""
         return 1.0 - Rate(self.runs - self.failed, self.runs).at_least(confidence)
 
     def interval(self, confidence: float) -> tuple[float, float]:
@@ -229,7 +229,7 @@ def enough_of_both(failures: int, passes: int, risk: float) -> tuple[int, int]:
 
 
 def chosen_risk(failures: int, passes: int, items: int, free: int) -> float:
-    """Return the most that chance can put any of some items in a result, by answers that say no more against it.
+    """Return the largest chance that an unneeded item is in a result, given the answers so far.
 
     Each item has a record of its own: the answers, in order, that would lead the search to it. Of records with k passes
     in so many free answers there are no more than C(free, k - 1), one pass being the last, and of all no more than
@@ -253,7 +253,7 @@ def chosen_risk(failures: int, passes: int, items: int, free: int) -> float:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Confirming:
-    """New runs that tell a steady fault from one that failed each time by chance, where the search has not told yet.
+    """New runs that tell a steady fault from one that failed each time by chance, where the search has not decided yet.
 
     The search's own answers speak against chance as well, but it went where they led it; see `chosen_risk`. New runs do
     not depend on where the search went, and so only on the whole's runs.
@@ -268,13 +268,13 @@ class Confirming:
 
     @classmethod
     def of(cls, passed: Sequence[int], failures: int, items: int, repeats: Repeats) -> "Confirming":
-        """Return the fewest runs that leave no more risk than is wanted.
+        """Return the fewest runs that leave no more risk than is needed.
 
         Args:
             passed: How often what lacks an item, and holds all else of the result, has passed so far; by item.
             failures: Failures in a row so far, all of candidates that hold what is needed; 0 where passes are doubted.
             items: How many items the search chose among.
-            repeats: The risk that is wanted.
+            repeats: The risk that is needed.
         """
         before = repeats.seen + repeats.wholes
         most = repeats.passes_after(before)
@@ -293,5 +293,5 @@ def attempts_for(rate: Rate, repeats: Repeats) -> int:
 
 
 def attempts_to_verify(rate: Rate, repeats: Repeats) -> int:
-    """Return how often a result is run at most until it fails again; few runs in which all failed tell little."""
+    """Return how often a result is run at most until it fails again; a few runs that all failed prove little."""
     return runs_needed(rate.at_least(CONFIDENCE), MISSED, limit=repeats.limit) if repeats.premise > 1 else 1

@@ -1,1 +1,1 @@
-"""What many workflows share: which tensors are looked at, and who judges them by the envelope."""
+"""Shared parts of workflows: which tensors are looked at, and who judges them by the envelope."""

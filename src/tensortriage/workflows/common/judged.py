@@ -1,4 +1,4 @@
-"""Judging tensors of any command by what healthy engines may be off by, where the user gives no tolerance.
+"""Judging tensors of any command by the limits of healthy engines, where the user gives no tolerance.
 
 An error below the rounding of a single fp32 result is within any limit. For the rest the model is evaluated, and the
 target asked, as far as `tensortriage.envelope.judge` needs that.
@@ -37,11 +37,11 @@ def investigation_of(question: Question, lab: Lab) -> "Investigation":
 
 
 class HealthyJudge:
-    """Judges tensors by what healthy engines may be off by.
+    """Judges tensors by the limits of healthy engines.
 
     Args:
         model: The model whose tensors are compared.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         target: The engine under suspicion; None for results saved earlier, which are judged as fp32.
         lab: Where engines are asked.
         asked: Whether the target may be asked for more than its results.
@@ -83,7 +83,7 @@ class HealthyJudge:
 def _on_the_file(
     inv: "Investigation", feed: Feed, references: Arrays, names: list[str]
 ) -> tuple["Investigation", Mapping[str, float]]:
-    """Return by what a target is judged whose file keeps weights as integers, as `diagnose` judges it.
+    """Return the judge of a target whose file stores weights as integers, as in `diagnose`.
 
     Returns:
         An investigation of the model with the file's weights, and what rounding these costs by name. Where the weights
@@ -109,14 +109,14 @@ def _on_the_file(
 def output_judge(inv: "Investigation", feed: Feed) -> OutputJudge:
     """Return the judge of a search without a tolerance of the user's, which asks of many pieces.
 
-    What was measured before is known again, so that a search which goes on later gets the same answers. An output that
+    What was measured before is known again, so that a resumed search gets the same answers. An output that
     is lost in the format fails: to know why is what a reduction is asked for.
     """
     from tensortriage.diagnose.measurements.judging import healthy_outputs
     from tensortriage.envelope.explanations import ROUNDED
 
     kept = inv.lab.derived(
-        dict[str, float], "what a healthy engine may err at the outputs", inv.question.target, inv.model, feed
+        dict[str, float], "the error limit of a healthy engine at the outputs", inv.question.target, inv.model, feed
     )
 
     def measured() -> dict[str, float]:

@@ -55,7 +55,7 @@ def _tell_of(model: Model, block: ModelBlock, memory: int) -> None:
     user = next(node for node in block.nodes if weight in model.graph.node(node).uses)
     needed = size_words(whole_bytes(block.weight_bytes))
     text = (
-        f"'{user}' and what cannot be cut from it have {size_words(block.weight_bytes)} of weights, "
+        f"'{user}' and the nodes that cannot be cut from it have {size_words(block.weight_bytes)} of weights, "
         f"{size_words(sizes[weight])} of them in '{weight}'"
     )
     if block.weight_bytes > memory:

@@ -12,7 +12,7 @@ from tensortriage.model.transforms.mark_outputs import markable
 
 _logger = logging.getLogger(__name__)
 EVERYTHING = (("*",), ("mark", "all"))
-"""What stands for every tensor: ``'*'``, and the guide's two words ``mark all``."""
+"""Words for every tensor: ``'*'``, and the guide's two words ``mark all``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class OutputChoice:
 
 
 def joined(*lists: Sequence[str]) -> tuple[str, ...]:
-    """Return what several lists of names mark together; one that stands for every tensor covers the others."""
+    """Return the tensors that several lists of names mark; a list of every tensor covers the others."""
     whole = next((tuple(words) for words in lists if tuple(words) in EVERYTHING), None)
     return whole or tuple(dict.fromkeys(word for words in lists for word in words))
 

@@ -182,7 +182,7 @@ class _Comparing:
         return other
 
     def _look_at(self, feed: Feed) -> None:
-        """Warn of what is odd about a feed, before anything is run on it."""
+        """Warn of oddities of a feed before the first run."""
         for odd in oddities([feed] if feed.name not in self.seen else (), self.model.inputs):
             if (odd.kind, odd.value) not in self.odd:
                 self.odd.add((odd.kind, odd.value))
@@ -238,7 +238,7 @@ class _Comparing:
         return self.request.postprocess(outputs) if self.request.postprocess else outputs
 
     def _control(self, moved: dict[str, bool] | None) -> None:
-        """Run the untouched model of those that have not yet, and say whether marking moved its outputs."""
+        """Run the untouched model where it has not run yet, and return whether marking moved its outputs."""
         while moved is not None and self.uncontrolled:
             participant, feed, outputs = self.uncontrolled.pop(0)
             twin = next((other for other in self.everyone if other.name in moved and other.like(participant)), None)
@@ -292,7 +292,7 @@ class _Comparing:
                 self.gathered.note(self.reference.name, feed.name, name, figure.nan_reference, figure.inf_reference)
 
     def _parts(self, feed: Feed, names: Collection[str]) -> list[OutputPart]:
-        """Return the parts that some outputs are put together of, where the user gives no tolerance."""
+        """Return the parts of composed outputs, where the user gives no tolerance."""
         if self.request.tolerances or self.request.postprocess is not None:
             return []
         return [part for part in output_parts(self.model, feed.tensors) if part.output in names]

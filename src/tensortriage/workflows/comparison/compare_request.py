@@ -1,4 +1,4 @@
-"""What is to be compared with what, and how it is judged."""
+"""The request of a comparison: participants and limits."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -67,7 +67,7 @@ class CompareRequest:
 
     Attributes:
         model: ONNX file; None when saved results alone are compared.
-        reference: Engine taken as right; None when saved results are, or when nothing is compared.
+        reference: Engine assumed to be right; None when saved results are, or when nothing is compared.
         targets: Engines compared with it.
         saved: Results saved earlier; the first is the reference when there is no reference engine.
         tolerances: All must accept; none means the noise floor.
@@ -96,7 +96,7 @@ class CompareRequest:
     flatten: bool = flag(
         "--no-shape-check", "Compare outputs of equal size and different shape as flat arrays.", rare=True, group=JUDGE)
     fail_fast: bool = flag("--fail-fast", "Stop at the first failing comparison.", rare=True, group=RUNS)
-    warm_up: int = option("--warm-up", "N", "Warm-up runs before the run that counts.", default=0, least=0, rare=True)
+    warm_up: int = option("--warm-up", "N", "Warm-up runs before the measured run.", default=0, least=0, rare=True)
     batch_bytes: int | None = flag(
         "--low-memory", "Capture and compare tensors in small batches.", default=None, value=LOW_MEMORY_BATCH_BYTES)
     feeding: FeedRequest = part(factory=FeedRequest)

@@ -1,4 +1,4 @@
-"""Comparing what a target decided: outputs behind an ArgMax, a TopK or a suppression of boxes, for ``triage run``."""
+"""Compares a target's decisions: outputs behind an ArgMax, a TopK or a suppression of boxes, for ``triage run``."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ def row_of(
     decided: DecidedOutput | None,
     module: str = "",
 ) -> Row:
-    """Return the row of one tensor, of a node of some module, judged either by itself or by decisions."""
+    """Return the row of one tensor, of a node of some module, judged either separately or by decisions."""
     place = (value, node.name if node else "", node.op_type if node else "")
     if decided is not None:
         return Row(*place, metrics, decided.judgement, decided.measure, decided.figure, decided.note, module)

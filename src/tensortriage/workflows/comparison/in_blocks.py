@@ -25,7 +25,7 @@ CompareBlock = Callable[[CompareRequest, Recorder | None], CompareResult]
 
 
 def can_be_cut(request: CompareRequest) -> bool:
-    """Return whether a comparison may be made of those of the blocks: two engines, one model, tensors as they are."""
+    """Return whether the comparison may be done block by block: two engines, one model, tensors as they are."""
     return (
         request.reference is not None
         and bool(request.targets)
@@ -93,7 +93,7 @@ def _of_block(request: CompareRequest, made: FedBlock, wanted: frozenset[str]) -
 
 
 def _only(wanted: frozenset[str], record: Recorder | None) -> Recorder | None:
-    """Return a recorder that is not shown what only crosses a border."""
+    """Return a recorder that skips values which only cross a border."""
     if record is None:
         return None
 

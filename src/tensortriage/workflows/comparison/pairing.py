@@ -1,4 +1,4 @@
-"""Which output of one participant is compared with which of another, and what comes of all that are.
+"""Pairs of outputs to compare, and the results of all pairs.
 
 What cannot be paired is an error.
 """
@@ -119,14 +119,14 @@ class Gathered:
     def add(
         self, target: str, feed: str, rows: Iterable[Row], unmatched: Iterable[str], renamed: Mapping[str, str]
     ) -> None:
-        """Take what was compared of a target on a feed: all of it, or the next tensors; fields as of `Comparison`."""
+        """Add the comparison of a target on a feed: all of it, or the next tensors; fields as of `Comparison`."""
         known = self._pairs.setdefault((target, feed), _Gathered())
         known.rows += rows
         known.unmatched |= dict.fromkeys(unmatched)
         known.renamed |= renamed
 
     def check(self, participant: str, feed: str, outputs: Arrays) -> None:
-        """Look for NaN and Inf in what one participant gave."""
+        """Look for NaN and Inf in the results of one participant."""
         if self.validate:
             for name, figure in measure_many((name, array, array) for name, array in outputs.items()):
                 self.note(participant, feed, name, figure.nan_target, figure.inf_target)
@@ -143,7 +143,7 @@ class Gathered:
 
     @property
     def rows(self) -> Sequence[Row]:
-        """What was compared, of all pairs."""
+        """The comparisons of all pairs."""
         return [row for pair in self._pairs.values() for row in pair.rows]
 
     def proves_nothing(self) -> str:
@@ -151,7 +151,7 @@ class Gathered:
         judged = [row for row in self.rows if row.judgement.basis is not Basis.USER]
         if judged and self.silent:
             return (
-                "the inputs have one value everywhere, and so has every tensor, so that agreement proves nothing; give "
+                "the inputs and every tensor are constant, so that agreement proves nothing; give "
                 "inputs on which the model does something, or a tolerance"
             )
         noise = next((row for row in judged if row.judgement.within and row.judgement.basis is Basis.NOISE), None)
@@ -163,7 +163,7 @@ class Gathered:
         )
 
     def comparisons(self, reference: str) -> tuple[FeedComparison, ...]:
-        """Return all of them; of a target on a feed of which nothing could be compared there is none."""
+        """Return all comparisons; there is none for a target and feed without comparable outputs."""
         return tuple(
             FeedComparison(feed, Comparison(reference, target, tuple(pair.rows), tuple(pair.unmatched), pair.renamed))
             for (target, feed), pair in self._pairs.items()
@@ -177,7 +177,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def why_unevaluated(gathered: Gathered, lab: Lab, model: Model) -> str:
-    """Return why no limit can be set, where a tensor passes for want of one; or nothing."""
+    """Return why no limit can be set, where a tensor passes for lack of one; or nothing."""
     if proves_nothing := gathered.proves_nothing():
         return proves_nothing
     if not any(row.judgement.within and row.judgement.basis is Basis.SENSITIVITY for row in gathered.rows):

@@ -1,4 +1,4 @@
-"""Who takes part in a comparison: engines that run now, and results that were saved earlier, behind one face."""
+"""Participants of a comparison: engines that run now and saved results, behind one interface."""
 
 import contextlib
 import dataclasses
@@ -38,17 +38,17 @@ class Participant(ABC):
 
     @property
     def model(self) -> Model | None:
-        """What it runs; None where results were saved earlier."""
+        """The model it runs; None for saved results."""
         return None
 
     @property
     def needs_judging(self) -> bool:
-        """Whether it may not be what the model computes, when it is taken as right: saved results, scripts."""
+        """Whether it needs to be checked against the model when it is assumed to be right: saved results, scripts."""
         return True
 
     @property
     def knows_some(self) -> bool:
-        """Whether it may lack some of the prepared values, and that is said instead of refused."""
+        """Whether missing prepared values are reported instead of refused."""
         return False
 
     @abstractmethod
@@ -72,7 +72,7 @@ class Participant(ABC):
         return None
 
     def release(self) -> None:
-        """Drop what was prepared."""
+        """Drop the prepared sessions."""
         return
 
 
@@ -109,7 +109,7 @@ class Live(Participant):
 
     @property
     def needs_judging(self) -> bool:
-        """Whether it is an engine that somebody else wrote."""
+        """Whether it is a third-party engine."""
         return is_foreign(self._spec.name)
 
     @property

@@ -1,4 +1,4 @@
-"""Is the reference of a comparison what the model computes? Saved results and scripts are judged before they judge.
+"""Does the reference compute what the model defines? Saved results and scripts are judged before they judge.
 
 Golden values of another model, or of another version of it, would be taken for the truth otherwise, and every engine
 that runs this one for wrong, or worse: for right within the distance of the two.

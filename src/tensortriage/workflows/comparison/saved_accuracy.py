@@ -138,7 +138,7 @@ def as_judged(
 
 
 def averaged(results: Sequence[AccuracyResult]) -> tuple[AccuracyResult, ...]:
-    """Return results of which the mean over all iterations was judged."""
+    """Return results judged by their mean over all iterations."""
     return tuple(dataclasses.replace(result, aggregation=AVERAGE) for result in results)
 
 

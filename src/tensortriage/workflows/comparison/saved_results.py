@@ -1,4 +1,4 @@
-"""Saving feeds and outputs of a comparison while it goes on, and reading saved outputs back as participants.
+"""Saving feeds and outputs of a comparison while it continues, and reading saved outputs back as participants.
 
 Outputs wait in a temporary tensor store, so that no more than one feed's are in memory; files are written at the end,
 in the format that their name asks for.

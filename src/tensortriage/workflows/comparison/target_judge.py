@@ -26,7 +26,7 @@ class TargetJudge:
     Args:
         request: What is compared.
         model: The model whose tensors are compared.
-        reference: Who is taken as right; None where nobody is.
+        reference: Who is assumed to be right; None where nobody is.
         of_reference: Who judges that.
         lab: Where engines are asked.
     """
@@ -47,7 +47,7 @@ class TargetJudge:
     def judge(
         self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays
     ) -> Mapping[str, Judgement]:
-        """Judge the tensors of a target on a feed; parts of outputs of which no limit is known are left out.
+        """Judge the tensors of a target on a feed; parts of outputs without a limit are omitted.
 
         Args:
             target: The target.

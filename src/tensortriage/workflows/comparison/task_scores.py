@@ -31,7 +31,7 @@ class TaskScores:
         self._kept: dict[str, list[_Kept]] = {}
 
     def add(self, participant: str, feed: Feed, outputs: Arrays, scores: Sequence[float]) -> None:
-        """Keep what one run says: by one score, or one for each row."""
+        """Store the scores of one run: by one score, or one for each row."""
         decided = _decided(outputs)
         floats = [array for array in feed.tensors.values() if array.dtype.kind == "f" and array.size]
         largest = max((float(np.abs(array).max()) for array in floats), default=0.0)

@@ -20,7 +20,7 @@ from tensortriage.runs.questions.question import Question
 from tensortriage.runs.task_metric import TaskMetric
 from tensortriage.workflows.comparison.task_scores import TaskScores
 
-QUESTION = "what does the task metric say?"
+QUESTION = "what is the task metric?"
 
 MOST_FEEDS = 1000
 """Feeds that are scored at most: an interval of accuracy is then within 3 %, and a paired one much less."""
@@ -28,7 +28,7 @@ MOST_FEEDS = 1000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Accuracies:
-    """Who is scored by what.
+    """The engines to score, and the metric.
 
     Attributes:
         inv: The investigation that has ended.
@@ -100,7 +100,7 @@ class Accuracies:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WantedFix:
-    """What a remedy is to be.
+    """The goal of a remedy.
 
     Attributes:
         file: Where to write the changed model; None for nowhere.
@@ -121,7 +121,7 @@ class WantedFix:
 
 
 def no_fix(conclusion: Conclusion, fix: Path | None, why: str = "") -> str:
-    """Return that ``--fix`` wrote nothing, and why; nothing where it was not asked for.
+    """Return that ``--fix`` wrote nothing, and why; nothing where it was not requested.
 
     Args:
         conclusion: What the investigation came to.

@@ -9,7 +9,7 @@ from tensortriage.model.provenance.path_names import common_pattern
 
 
 def with_origin(culprit: Culprit, graphs: Sequence[Graph]) -> Culprit:
-    """Return a culprit that says where it comes from, in the first graph that has it."""
+    """Return a culprit with its origin, from the first graph that has it."""
     graph = next((graph for graph in graphs if culprit.node in graph), None)
     if graph is None:
         return culprit
@@ -23,7 +23,7 @@ def with_origin(culprit: Culprit, graphs: Sequence[Graph]) -> Culprit:
 
 
 def _shown_at(culprit: Culprit, graph: Graph, graphs: Sequence[Graph]) -> str:
-    """Return where what a culprit makes shows first in the first graph, which lacks it: a quantizer of another file."""
+    """Return where the result of a culprit that the first graph lacks shows in it: a quantizer of another file."""
     own = graphs[0]
     for node in graph.descendants([culprit.value]) if graph is not own else ():
         if node.name in own:

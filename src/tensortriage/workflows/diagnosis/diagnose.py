@@ -59,7 +59,7 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
 
 
 def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | None = None) -> Report:
-    """Walk the guide and return what the case then holds.
+    """Walk the ladder and return the resulting case.
 
     Args:
         request: What is asked.
@@ -139,7 +139,7 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
 
 
 def _goal(request: DiagnoseRequest) -> tuple[str, ...]:
-    """Return the options that say what the user asks of the outputs, by a metric."""
+    """Return the options for the user's goal by a metric."""
     if request.metric is None:
         return ()
     least = () if request.metric_min is None else ("--metric-min", f"{request.metric_min:g}")
@@ -147,7 +147,7 @@ def _goal(request: DiagnoseRequest) -> tuple[str, ...]:
 
 
 def _found_after(request: DiagnoseRequest, end: ClimbResult, asked: Question) -> FoundAfter:
-    """Find out what the error looks like, whether it is good enough, what repeats a fault and what helps."""
+    """Find the pattern of the error, whether it is good enough, a repro and a remedy."""
     inv, evidence, conclusion = end.investigation, end.evidence, end.conclusion
     errors = dissection(inv, evidence, conclusion)
     told = sufficiency(inv, evidence) if conclusion.kind is VerdictKind.ROUNDING and evidence.results else ()
@@ -169,7 +169,7 @@ def _found_after(request: DiagnoseRequest, end: ClimbResult, asked: Question) ->
 
 
 def _usable_engines(request: DiagnoseRequest) -> tuple[EngineSpec, EngineSpec]:
-    """Return reference and target; a target in a process of its own is started to be asked."""
+    """Return reference and target; a target with its own process is started."""
     reference, target = (usable(text, limits=request.limits) for text in (request.reference, request.target))
     return reference, target
 
@@ -202,7 +202,7 @@ def _has_room(request: DiagnoseRequest, model: Model) -> bool:
 
 
 def _can_be_cut(request: DiagnoseRequest) -> bool:
-    """Return whether nothing is asked that only the whole model can answer."""
+    """Return whether no question needs the whole model."""
     of_the_whole = (request.target_model, request.tolerance, request.metric, request.fix, request.emit_breakers)
     return request.in_blocks and not any((*of_the_whole, request.network, request.against, request.sweep))
 
@@ -215,7 +215,7 @@ def _in_blocks(
     *,
     listener: Listener,
 ) -> Report:
-    """Diagnose the block that is wrong by itself, and leave the whole's facts and verdict in the case."""
+    """Diagnose the block that is wrong in isolation, and leave the whole's facts and verdict in the case."""
 
     def of_block(path: Path, own: Sequence[Feed], inputs: Path) -> Verdict:
         feeding = FeedRequest(given=own, paths=(str(inputs),))
@@ -248,7 +248,7 @@ def model_facts(model: Model, path: Path) -> ModelFacts:
 
 
 def feed_facts(samples: Sequence[Feed]) -> tuple[FeedFacts, ...]:
-    """Return what a case says about feeds."""
+    """Return the facts about feeds for a case."""
     return tuple(FeedFacts(feed.name, feed.origin.value, feed.digest) for feed in samples)
 
 

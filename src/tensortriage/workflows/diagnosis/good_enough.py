@@ -1,4 +1,4 @@
-"""Is what rounding costs good enough? What people ask once no op is to blame, told from the answers at hand.
+"""Is the result good enough in spite of rounding? Users ask it once no op is to blame; known answers decide.
 
 An error of so many percent says little to a person with a task. What says more: whether the target ranks the same
 classes first, how far its outputs point in the same direction, and how much would be left with some ops in fp32. Only
@@ -83,7 +83,7 @@ def looks_like_classes(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
 
 
 def _against_outputs(inv: Investigation, evidence: Evidence) -> Iterator[str]:
-    """Yield what the outputs of every feed say."""
+    """Yield the findings on the outputs of every feed."""
     ranked: dict[str, list[tuple[int, int, float]]] = {}
     cosines: dict[str, float] = {}
     for result in evidence.results:
@@ -136,12 +136,12 @@ def _ranked(reference: np.ndarray, target: np.ndarray) -> tuple[int, int, float]
 
 
 def _cosine(value: float) -> str:
-    """Return a cosine with so many digits that what it lacks to 1 shows."""
+    """Return a cosine with enough digits to show its distance from 1."""
     return f"{value:.{min(9, max(3, 1 - math.floor(math.log10(max(1.0 - value, 1e-9)))))}f}"
 
 
 def _mixed(inv: Investigation, evidence: Evidence) -> Iterator[str]:
-    """Yield what is predicted with those ops in fp32 at which the error grows most."""
+    """Yield the prediction with the ops in fp32 at which the error grows most."""
     floors = evidence.floors
     if inv.precision not in (Precision.FP16, Precision.BF16) or floors is None:
         return
@@ -161,11 +161,11 @@ def _mixed(inv: Investigation, evidence: Evidence) -> Iterator[str]:
         if after < _HALF_THE_ENERGY * before:
             yield f"a mixed model with {of} would be off by {error_size(after)}, by prediction"
         else:
-            yield f"keeping {of}, those at which the error grows most would not help: {error_size(after)} is predicted"
+            yield f"keeping {of}, where the error grows most, would not help: {error_size(after)} is predicted"
 
 
 def grows_most(graph: Graph, errors: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the ops whose results are farthest beyond their operands, and what makes these: `_KEPT_SHARE` of all.
+    """Return the ops with the largest error growth, and the makers of their operands: `_KEPT_SHARE` of all.
 
     Errors of independent roundings add in squares: what an op adds is what its result has beyond its worst operand. An
     op that amplifies the rounding of its operands is helped by these alone.

@@ -1,4 +1,4 @@
-"""Diagnose a model that does not fit into memory: find the block that is wrong by itself, then diagnose that block.
+"""Diagnose a model that does not fit into memory: find the block that is wrong in isolation, then diagnose that block.
 
 Every block is compared on golden inputs first, which costs two runs of it. The block that is farthest beyond what
 healthy engines make of it, or nearest to that where none is beyond, is then diagnosed as a model of its own; where that
@@ -65,7 +65,7 @@ class BlockDiagnosis:
         request: What is asked of the whole.
         cut: The model, cut.
         samples: Its feeds.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         target: The engine under suspicion.
         compare: Makes one comparison.
         diagnose: Diagnoses a block, given its file, its feeds, and where these are kept.
@@ -161,11 +161,9 @@ class BlockDiagnosis:
     def _cut_step(self, compared: Sequence[BlockFigure], seconds: float, tally: Tally) -> Step:
         beyond = [one for one in compared if not one.within]
         words = ", ".join(str(one.number) for one in beyond)
-        found = (
-            f"beyond what healthy engines make of it: block {words}" if beyond else "every block is within its limits"
-        )
+        found = f"beyond the limits of healthy engines: block {words}" if beyond else "every block is within its limits"
         return Step(
-            "which block is wrong by itself?",
+            "which block is wrong in isolation?",
             f"{found}; {self.cut.cuts.in_words()}",
             {"blocks": [dataclasses.asdict(one) for one in compared], "cuts": dataclasses.asdict(self.cut.cuts)},
             seconds=round(seconds, 3),
@@ -185,12 +183,12 @@ class BlockDiagnosis:
     def _as_far_as_it_reaches(
         self, walk: BlockWalk, one: BlockFigure, verdict: Verdict, record: Record, tally: Tally
     ) -> Verdict:
-        """Return the verdict if the model's outputs show what is wrong in the block, else that this is not known."""
+        """Return the verdict if the model's outputs show the block's fault, else an unknown effect."""
         started, checks = time.perf_counter(), tally.checks
         try:
             ends = walk.carried(one.number, self.target)
         except EngineError as error:
-            answer, shown, errors = f"not known: {error.message}", True, {}  # no results are an answer of their own
+            answer, shown, errors = f"unknown: {error.message}", True, {}  # no results are an answer of their own
         else:
             figures = {name: measure(golden, target) for name, (golden, target) in ends.items()}
             errors = {name: figure.relative_rms_error for name, figure in figures.items()}
@@ -200,7 +198,7 @@ class BlockDiagnosis:
                 or "no output is behind it"
             )
             answer = f"{'yes' if shown else 'no'}: with block {one.number} alone on the target, {words}"
-        question = f"does what is wrong in block {one.number} reach the model's outputs?"
+        question = f"does the fault in block {one.number} reach the model's outputs?"
         seconds = round(time.perf_counter() - started, 3)
         record.add(Step(question, answer, {"errors": errors}, seconds=seconds, checks=tally.checks - checks))
         if shown:
@@ -216,11 +214,11 @@ class BlockDiagnosis:
         count = len(self.cut.blocks)
         if not suspects:
             return f"all {count} blocks are within their limits; of the nearest, block {one.number}: {verdict.summary}"
-        return f"in block {one.number} of {count}, run by itself: {verdict.summary}"
+        return f"in block {one.number} of {count}, run in isolation: {verdict.summary}"
 
 
 def weightiest(found: Sequence[tuple[BlockFigure, Verdict]]) -> tuple[BlockFigure, Verdict]:
-    """Return the block and verdict that stand for the whole: a fault, else what is not known, else the most explained.
+    """Return the block and verdict that represent the whole: a fault, else what is not known, else the most explained.
 
     A block that could not be explained is not outweighed by another that could.
     """

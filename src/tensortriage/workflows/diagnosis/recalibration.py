@@ -58,7 +58,7 @@ def recalibration(inv: Investigation, calibrated: Calibrated, wanted: WantedFix)
     right = not is_too_coarse(after) if enough is None else enough
     falls = f"falls from {error_size(calibrated.before)} to {error_size(after)}"
     summary = f"{calibrated.words}: the error of output '{output}' {falls}"
-    summary += "" if right else ", which helps and is not right yet"
+    summary += "" if right else ", which helps but is not right yet"
     note = f"; written to {written}" if written else ""
     answer = f"{'yes' if right else 'no, but it helps'}: {summary}{note}"
     inv.record.answered(QUESTION, answer, error_before=calibrated.before, error_after=after)

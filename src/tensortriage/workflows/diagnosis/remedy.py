@@ -59,7 +59,7 @@ KEPT_MAY_HELP = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change worth trying.
+    """A change to try.
 
     Attributes:
         kind: As of `Remedy`.
@@ -79,7 +79,7 @@ class Proposal:
 
 
 def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, wanted: WantedFix) -> Remedy | None:
-    """Try what may help; return the first change that does, or None.
+    """Try changes that may help; return the first that does, or None.
 
     Args:
         inv: The investigation.
@@ -105,13 +105,13 @@ def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, wa
         inv.record.unasked(QUESTION)
         return None
     if tried or wanted.file is not None:
-        answer = f"none of what was tried: {'; '.join(tried)}" if tried else "none is known for this verdict"
+        answer = f"nothing that was tried: {'; '.join(tried)}" if tried else "none is known for this verdict"
         inv.record.answered(QUESTION, answer)
     return None
 
 
 def proposals(inv: Investigation, evidence: Evidence, conclusion: Conclusion) -> Iterator[Proposal]:
-    """Yield what may help, the least intrusive first; of a model in which branches took the place of Ifs no file."""
+    """Yield changes that may help, the least intrusive first; none is a file if branches replaced Ifs."""
     target = inv.question.target
     if inv.question.taken:
         yield from _other_options(inv, evidence)
@@ -148,7 +148,7 @@ def sanitized(inv: Investigation) -> Model | None:
 
 
 def still_there(inv: Investigation, conclusion: Conclusion, folded: Model) -> bool:
-    """Return whether an op that is wrong by itself is in the sanitized model as it was: then that is wrong as well."""
+    """Return whether the sanitized model still has the faulty op unchanged, so that it fails as well."""
     if conclusion.kind is not VerdictKind.LOCAL_FAULT or not conclusion.culprits:
         return False
     name = conclusion.culprits[0].node
@@ -160,7 +160,7 @@ def still_there(inv: Investigation, conclusion: Conclusion, folded: Model) -> bo
 
 
 def keeping(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Iterator[Proposal]:
-    """Yield the ways to keep some nodes in fp32: by themselves, then with all that the target runs as one with them.
+    """Yield the ways to keep given nodes in fp32: by themselves, then with all that the target runs as one with them.
 
     An engine may not be able to keep an operator without the activation that it fuses into it.
     """
@@ -190,7 +190,7 @@ def kept_alone(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
     if "kept" in resolve(target).engine.options:
         spec = target.with_options({**target.options, "kept": "+".join(nodes)})
         yield Proposal("keep-fp32", words, spec, inv.model, typed, nodes)
-        words += ", typed so in the file"
+        words += ", with these types in the file"
     if typed is not None and target.name != "emulate":  # whose option types the same file
         yield Proposal("keep-fp32", words, deployed(target), typed, typed, nodes)
 
@@ -245,7 +245,7 @@ def as_hardware_does(inv: Investigation, after: FeedResult, proposal: Proposal) 
 
 
 def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bool:
-    """Return whether the file to write computes what was tried, where the trial was not made with the file itself."""
+    """Return whether the file to write matches the trial, where the trial did not use the file itself."""
     if proposal.file is None or proposal.file is proposal.model:
         return proposal.file is not None
     words = f"{proposal.words}, as a file"
@@ -254,13 +254,13 @@ def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bo
 
 
 def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: float, wanted: WantedFix) -> Remedy:
-    """Record the change that helps, write its model where asked to, and return it as the remedy."""
+    """Record the change that helps, write its model if requested, and return it as the remedy."""
     before = max(evidence.worst_feed.errors.values()) if evidence.results else None
     written = note = ""
     if wanted.file is not None and proposal.file is None:
-        note = "there is no file to write, it is an option of the engine"
+        note = "there is no file to write: it is an option of the engine"
     elif wanted.file is not None and not file_works(inv, evidence, proposal):
-        note = "typed like that a file does not compute the same on any engine here"
+        note = "a file with these types does not compute the same on any engine here"
     elif wanted.file is not None and proposal.file is not None:
         proposal.file.save(wanted.file)
         written = str(wanted.file)
@@ -289,7 +289,7 @@ def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: 
 
 
 def fix_words(inv: Investigation, conclusion: Conclusion, remedy: Remedy | None, fix: Path | None) -> str:
-    """Return what ``--fix`` wrote, or that it wrote nothing and why; nothing where it was not asked for."""
+    """Return what ``--fix`` wrote, or that it wrote nothing and why; nothing where it was not requested."""
     if fix is None or (remedy is not None and remedy.file):
         how = f"; {remedy.note}" if remedy is not None and remedy.note else ""
         return "" if fix is None or remedy is None else f"{fix} is written: {remedy.summary}{how}"

@@ -2,7 +2,7 @@
 
 The culprit is cut out with the reference's values as inputs and expected outputs, run once here to see how it fails,
 written as a repro pack, and run again where nothing of this process can help it. Nodes that an exporter wrote wrong are
-cut out with PyTorch's values instead; where there is a network, its part lies beside them as a module. `triage debug
+cut out with PyTorch's values instead; where there is a network, its part lies next to them as a module. `triage debug
 reduce` does more: it searches where no op is known.
 """
 
@@ -25,7 +25,7 @@ from tensortriage.values.store import MemoryStore
 FOLDER = "repro"
 """Where in the case it is written."""
 
-QUESTION = "does the culprit fail by itself, in a fresh process?"
+QUESTION = "does the culprit fail in isolation, in a fresh process?"
 TOGETHER = (VerdictKind.FUSION_FAULT,)
 """Verdicts whose culprits fail together; of the others the first one is taken."""
 
@@ -36,7 +36,7 @@ REPRODUCED = (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE, VerdictKind.LAYOU
 
 
 def reproduction(inv: Investigation, evidence: Evidence, conclusion: Conclusion) -> ReproFacts | None:
-    """Return the repro pack that was written into the case, where culprits fail by themselves; else None."""
+    """Return the repro pack that was written into the case, where culprits fail in isolation; else None."""
     part = evidence.wrong_part
     seen = (conclusion.kind in REPRODUCED and evidence.results) or conclusion.kind in REFUSED
     if part is None and not (seen and conclusion.culprits):
@@ -56,7 +56,7 @@ def reproduction(inv: Investigation, evidence: Evidence, conclusion: Conclusion)
         return None
     if found is None:
         alone = "the target builds it" if conclusion.kind in REFUSED else "it is right"
-        inv.record.answered(QUESTION, f"no: cut out, {alone}; it fails within the model only", nodes=nodes)
+        inv.record.answered(QUESTION, f"no: cut out, {alone}; it fails only within the model", nodes=nodes)
         return None
     answer = f"yes: {found.failure}" if found.confirmed else f"not again: here {found.failure}, there {found.otherwise}"
     inv.record.answered(QUESTION, answer, nodes=nodes, folder=found.folder)
@@ -64,9 +64,9 @@ def reproduction(inv: Investigation, evidence: Evidence, conclusion: Conclusion)
 
 
 def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *, refused: bool) -> ReproFacts | None:
-    """Write the repro pack of some nodes and run it in a fresh process; None when they are right by themselves.
+    """Write the repro pack of given nodes and run it in a fresh process; None when they are right in isolation.
 
-    What was found out before in this case is not asked again while its folder is there.
+    What was found out before in this case is not run again while its folder is there.
 
     Args:
         inv: The investigation.
@@ -98,7 +98,7 @@ def feed_of(inv: Investigation, evidence: Evidence) -> Feed:
 
 
 def cut_out(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Repro:
-    """Return some nodes as a model, with the reference's (or the network's) values on the feed that fails worst.
+    """Return given nodes as a model, with the reference's (or the network's) values on the feed that fails worst.
 
     Raises:
         ModelError: When the type of an input is not known.

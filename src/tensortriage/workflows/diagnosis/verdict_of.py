@@ -99,7 +99,7 @@ def _without_passes(evidence: Evidence) -> Iterator[str]:
 
 
 def _with_pattern(culprit: Culprit, patterns: Patterns) -> Culprit:
-    """Return a culprit with what is known of the error of its value."""
+    """Return a culprit with the known error of its value."""
     found = patterns.get(culprit.value)
     if found is None:
         return culprit

@@ -99,7 +99,7 @@ def _clamped_words(beyond: Mapping[str, float], precision: Precision) -> str:
     more = f" and {len(beyond) - MOST_NAMED} more" if len(beyond) > MOST_NAMED else ""
     top = float(precision.dtype.finfo.max)
     return (
-        f"beyond the range of {precision.value} ({magnitude(top, 6)}), and brought to {magnitude(top / 2, 6)}: "
+        f"beyond the range of {precision.value} ({magnitude(top, 6)}), and replaced by {magnitude(top / 2, 6)}: "
         f"{names}{more}; --keep-nodes leaves a constant as it is with the nodes that read it"
     )
 
@@ -172,7 +172,7 @@ def format_proof(
 
 
 class FormatJudge:
-    """Judges by what happens when every result of the model before is rounded to a number format, on the same data.
+    """Judges by the cost of rounding every result of the original model to a number format, on the same data.
 
     ONNX Runtime's CPU provider computes an fp16 model in fp32 here and there, so an overflow need not show when the
     converted model runs; the emulation shows it. A format that cannot hold what the model computes is refused.
@@ -230,8 +230,9 @@ class FormatJudge:
             return
         names = ", ".join(f"'{constant}'" for constant in self._clamped[:MOST_NAMED])
         raise ModelError(
-            f"in {self._precision.value}, constants beyond its range ({names}) would have to be brought into it, "
-            f"which moves output '{name}' by {error_size(moved)} (relative RMS) on {feed.name}",
+            f"in {self._precision.value}, constants beyond its range ({names}) would have to be replaced by values "
+            f"within it, which "
+            f"moves output '{name}' by {error_size(moved)} (relative RMS) on {feed.name}",
             slug="verify-failed",
             cure="keep the nodes that read them in fp32, with --keep-nodes; or use bf16",
         )

@@ -1,4 +1,4 @@
-"""What a conversion is asked for, each field with its option; light to import, for help is made of it."""
+"""The request of a conversion, each field with its option; light to import, since help needs it."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What all edits of a model have in common: load, apply passes one after another, prove, write, tell what was done."""
+"""Common parts of all edits of a model: load, apply passes one after another, prove, write, tell what was done."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -132,11 +132,11 @@ def written(
 
 
 def _notices(source: Source, target: Target, stages: Sequence[EditStage]) -> Iterator[str]:
-    """Return what a user may not expect of the file that was written."""
+    """Return notes on surprising properties of the written file."""
     before, after = stages[0].model.ir, stages[-1].model.ir
     if absent_weights(after) and source.path.resolve().parent != target.path.resolve().parent:
         yield f"{target.path} refers to external data by their names in {source.path}; they have to be next to it"
     if target.external_data is ExternalData.AUTO and weight_bytes(stages[-1].model) > EMBED_LIMIT_BYTES:
         yield f"weights beyond 1.5 GiB do not fit into a model file; they are in {target.path.name}.data next to it"
     if TRAINING in before.graph.meta and TRAINING not in after.graph.meta:
-        yield "the training information of the model belongs to the whole of it, and was left out"
+        yield "the training information applies only to the whole model, and was left out"

@@ -1,4 +1,4 @@
-"""The proof that an edited model still computes what it computed: run before and after, name the pass that broke it.
+"""The proof that an edited model computes the same: run before and after, name the pass that broke it.
 
 Both are run on ONNX Runtime without optimizations, on the user's feeds or on made-up data. An output may move by what
 two healthy fp32 engines may differ by (its noise floor), no more. Where nothing can be proven (an operator that the
@@ -107,10 +107,10 @@ class Moves:
 
 
 class Unprovable(Exception):
-    """Nothing can be proven; the message says why."""
+    """Nothing can be proven; the message gives the reason."""
 
     def accept(self, what: str, *, insists: bool) -> Proof:
-        """Return the proof that says so.
+        """Return the proof with that reason.
 
         Raises:
             UsageError: When somebody insists on a proof (``verify-impossible``).
@@ -137,7 +137,7 @@ def prove(stages: Sequence[EditStage], request: ProofRequest) -> Proof:
         DataError: When the user's own feeds do not fit the model.
     """
     if request.verify is Verify.NEVER:
-        return Proof(False, "not asked for")
+        return Proof(False, "not requested")
     try:
         check_weights(stages[0].model, large=request.verify is not Verify.AUTO)
         with Lab(in_place=True) as lab:
@@ -166,12 +166,12 @@ def check_weights(model: Model, *, large: bool) -> None:
         raise Unprovable("external data are ignored")
     nbytes = weight_bytes(model)
     if nbytes > LARGE_BYTES and not large:
-        raise Unprovable(f"{nbytes / 1e9:.1f} GB of weights are much to run; --verify does it all the same")
+        raise Unprovable(f"{nbytes / 1e9:.1f} GB of weights take long to run; --verify does it anyway")
 
 
 @contextlib.contextmanager
 def made_up_or_fitting(feeding: FeedRequest) -> Iterator[None]:
-    """Let what is wrong with the user's own data be an error; data that cannot be made up prove nothing.
+    """Raise an error for faults of the user's own data; data that cannot be made up prove nothing.
 
     Raises:
         Unprovable: For the latter.
@@ -217,7 +217,7 @@ class _Proving:
 
     def _golden(self) -> list[Arrays]:
         if _sizes_differ(self._before, self._stages[-1].model):
-            raise Unprovable("its inputs have other sizes now, which the model before does not take")
+            raise Unprovable("its inputs now have other sizes, which the original model does not accept")
         try:
             golden = self._run(PLAIN, self._before)
         except (EngineError, EngineMissing) as error:

@@ -1,1 +1,1 @@
-"""Engine files, and what engines are told before they build."""
+"""Engine files, and the settings of engines before a build."""

@@ -15,7 +15,7 @@ SEPARATOR = "/"
 
 
 def with_calibration(spec: EngineSpec, model: Path, request: FeedRequest, folder: Path) -> EngineSpec:
-    """Return an engine that is calibrated with feeds, if it says that this build needs them.
+    """Return an engine that is calibrated with feeds, if this build needs them.
 
     Args:
         spec: The engine.

@@ -185,6 +185,6 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
 def _narrowed(name: str, array: np.ndarray) -> np.ndarray:
     bounds = np.iinfo(np.int32)
     if array.size and array.dtype.kind != "b" and not bounds.min <= int(array.min()) <= int(array.max()) <= bounds.max:
-        message = "input '{}' has values beyond int32, and MNN knows no wider whole numbers".format(name)
+        message = "input '{}' has values beyond int32, and MNN has no wider integers".format(name)
         raise AdapterError(AdapterFailure.RUN, message)
     return array.astype(np.int32)

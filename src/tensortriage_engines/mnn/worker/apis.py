@@ -139,9 +139,9 @@ APIS = {"module": ModuleApi, "session": SessionApi}
 
 
 def _refused(words: List[str]) -> AdapterError:
-    message = "the runtime refuses the converted file: {}".format(" | ".join(words) or "it says no reason")
+    message = "the runtime refuses the converted file: {}".format(" | ".join(words) or "no reason given")
     return AdapterError(AdapterFailure.BUILD, message)
 
 
 def _no_result(words: List[str]) -> AdapterError:
-    return AdapterError(AdapterFailure.RUN, "MNN gave no result: {}".format(" | ".join(words) or "it says no reason"))
+    return AdapterError(AdapterFailure.RUN, "MNN gave no result: {}".format(" | ".join(words) or "no reason given"))

@@ -1,7 +1,7 @@
 """ncnn: pnnx converts the model as part of the build, for the fed shapes, and ncnn runs the result.
 
 Seen with ncnn 1.0.20250503 to 1.0.20261020 and pnnx of the same days: the names of values are lost, inputs are in0,
-in1, ... and outputs out0, out1, ...; arrays have four axes at most and, beside them, a batch, which is 1 before
+in1, ... and outputs out0, out1, ...; arrays have four axes at most and, next to them, a batch, which is 1 before
 1.0.20261020; numbers are float32, whole numbers are indices of embeddings alone. Which axis is the batch, or was left
 out, stands in the script that pnnx writes for its user.
 """
@@ -97,7 +97,7 @@ class LoadedNetwork(DeclaredSession):
         return found
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
-        """Return the layers in order; they name blobs, of which only the host knows the values."""
+        """Return the layers in order; they name blobs; only the host knows their values."""
         blobs = [blob.name for blob in self._network.blobs()]
         if self._called is not None:
             converted = {theirs: name for name, theirs in self._called.items()}
@@ -155,9 +155,7 @@ class LoadedNetwork(DeclaredSession):
                 refused = network.load_param(str(param)) or network.load_model(str(weights))
             if refused:
                 said = _said(printed)
-                message = "the runtime refuses the converted network: {}".format(
-                    " | ".join(said) or "it says no reason"
-                )
+                message = "the runtime refuses the converted network: {}".format(" | ".join(said) or "no reason given")
                 raise AdapterError(AdapterFailure.BUILD, message)
         return network
 
@@ -220,7 +218,7 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
     for spec in declared["inputs"]:
         kind = _TYPES.get(str(spec["dtype"]))
         if kind is None:
-            raise AdapterError(AdapterFailure.BUILD, "pnnx knows no inputs of type {}".format(spec["dtype"]))
+            raise AdapterError(AdapterFailure.BUILD, "pnnx supports no inputs of type {}".format(spec["dtype"]))
         shapes.append("[{}]{}".format(",".join(map(str, spec["shape"])), kind))
     for spec in declared["outputs"]:
         if not str(spec["dtype"]).startswith("float"):

@@ -252,7 +252,7 @@ def _saved_feed(scratch: ToolkitFolder, arrays: Iterable[np.ndarray], start: str
 def _snapshots(
     folder: Path, wanted: Iterable[str], known: Iterable[str], norms: Mapping[str, str]
 ) -> List[Tuple[str, str, Path]]:
-    """Return the wanted values, the names that the table beside the files has for them, and their files.
+    """Return the wanted values, the names that the table next to the files has for them, and their files.
 
     Args:
         folder: What an analysis left.

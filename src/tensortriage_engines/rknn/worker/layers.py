@@ -1,7 +1,7 @@
 """The layers that the compiler for the board reports, and the values of the ONNX model that they hold.
 
 The table of layers tells type, format and place (NPU or CPU) under names that are cut off; the graph that the converter
-leaves beside it has the same names in full, several nodes for one layer. Both are in the order of execution. Names of
+leaves next to it has the same names in full, several nodes for one layer. Both are in the order of execution. Names of
 ONNX nodes and values stay, with endings for what was moved around them: ``fc1/MatMul#2``, ``Add_output_0-rs``.
 """
 

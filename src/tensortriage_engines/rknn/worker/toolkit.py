@@ -58,7 +58,7 @@ def _names_of_torch() -> Iterator[None]:
 
 
 def _absent(name: str) -> Any:
-    message = "the toolkit asks for torch.{} here, and PyTorch is not installed beside it (it takes 1.10 to 2.4)"
+    message = "the toolkit needs torch.{} here, and PyTorch is not installed next to it (it takes 1.10 to 2.4)"
     raise AttributeError(message.format(name))
 
 

@@ -40,7 +40,7 @@ STRIPPED = "STRIP_PLAN"
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
-    """Return this release's features, and its device; without one ``device`` is empty and ``reason`` says why."""
+    """Return this release's features, and its device; without one ``device`` is empty and ``reason`` is given."""
     trt = load(options)
     found = dict(features(trt), device="", compute="", driver="", reason="")
     try:
@@ -178,7 +178,7 @@ class EngineBuild:
         )
 
     def _restrain(self, parsed: Parsed, config: Any, strong: bool) -> None:
-        """Ask for precisions of layers where the network's types do not say them."""
+        """Request precisions of layers where the network's types do not set them."""
         if parsed.strong:
             return
         trt, options = self._trt, self._options

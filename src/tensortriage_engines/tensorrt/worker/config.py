@@ -106,7 +106,7 @@ def configure(trt: Any, builder: Any, options: Mapping[str, str], *, strong: boo
 
 
 def named(options: Mapping[str, str], key: str) -> List[str]:
-    """Return the names that an option lists, in TensorRT's upper case; ``SETTING:VALUE`` as it is."""
+    """Return the names that an option lists, in TensorRT's upper case; ``SETTING:VALUE`` unchanged."""
     return [text.strip() if ":" in text else text.strip().upper() for text in options.get(key, "").split("+") if text]
 
 
@@ -157,7 +157,7 @@ def allow_types(trt: Any, config: Any, types: Iterable[str]) -> None:
 
 
 def obey(trt: Any, config: Any, options: Mapping[str, str]) -> None:
-    """Make precisions of layers binding (or preferred, if the options say so)."""
+    """Make precisions of layers binding (or preferred, by option)."""
     name = "PREFER_PRECISION_CONSTRAINTS" if options.get("constraints") == "prefer" else "OBEY_PRECISION_CONSTRAINTS"
     flag(trt, config, name, "precision constraints of layers")
 
@@ -296,7 +296,7 @@ def open_timing_cache(trt: Any, config: Any, path: str, *, editable: bool, optio
         AdapterFailure.USAGE,
         "timing cache {} does not fit this TensorRT and device".format(path),
         "timing-cache-mismatch",
-        "use another file: it is made anew when it does not exist",
+        "use another file: it is created when it does not exist",
     )
 
 

@@ -82,7 +82,7 @@ def _precision(layer: Mapping[str, Any], outputs: List[Tuple[str, str]], inputs:
     """Return the format that a layer computes in: as reported, else the type of its first float or quantized operand.
 
     A kernel may read fp16 and write fp32; the operand is what it multiplies. What a region that Myelin compiles as a
-    whole computes in, 8.5 does not tell: its inputs and outputs are of the network's types whatever goes on inside.
+    whole computes in, 8.5 does not tell: its inputs and outputs are of the network's types whatever continues inside.
     """
     told = _label(str(layer.get("Precision") or ""))
     if told or layer.get("LayerType") == _OPAQUE:

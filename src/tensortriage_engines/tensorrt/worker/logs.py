@@ -1,4 +1,4 @@
-"""Findings in a TensorRT log about a build, read line by line while it goes on.
+"""Findings in a TensorRT log about a build, read line by line during the build.
 
 The log is the only place where TensorRT tells that weights do not fit a format, or that a constraint was not kept. A
 `LogMiner` keeps the lines that say so and the last ones of any kind for an error's reason, and hands every line on to

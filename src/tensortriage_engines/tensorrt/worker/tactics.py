@@ -57,7 +57,7 @@ class Tactics:
         """Prepare a builder configuration whose timing cache, if any, is set.
 
         Raises:
-            AdapterError: When this release can do neither, or a choice is not to be had.
+            AdapterError: When this release can do neither, or a choice is not available.
         """
         if not self._active:
             return
@@ -144,7 +144,7 @@ def make_selector(trt: Any, wanted: Sequence[Row]) -> Any:
             self.refused = []  # type: List[str]
 
         def select_algorithms(self, context: Any, choices: Sequence[Any]) -> List[int]:
-            """Return which of the offered algorithms may be used: all where nothing is wanted."""
+            """Return which of the offered algorithms may be used: all where nothing is needed."""
             choice = by_layer.get(context.name)
             if choice is None:
                 return list(range(len(choices)))
@@ -208,7 +208,7 @@ def pin_in_cache(trt: Any, cache: Any, wanted: Sequence[Row]) -> None:
                 AdapterFailure.USAGE,
                 "the timing cache has no entry {} for layer '{}'".format(choice["key"], choice["layer"]),
                 "tactics-not-pinned",
-                "give the timing cache of the build that the tactics are from: timing_cache=FILE",
+                "give the timing cache of the build that made the tactics: timing_cache=FILE",
             )
 
 
@@ -268,7 +268,7 @@ def _check_pinned(wanted: Sequence[Row], rows: Sequence[Row], refused: Sequence[
         names = list(dict.fromkeys(broken))
         raise AdapterError(
             AdapterFailure.BUILD,
-            "TensorRT did not take the tactic given for {}".format(", ".join(map(repr, names[:5]))),
+            "TensorRT did not accept the tactic given for {}".format(", ".join(map(repr, names[:5]))),
             "tactics-not-pinned",
             "give tactics of the same model, release, device and precision",
         )

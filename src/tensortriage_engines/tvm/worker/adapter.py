@@ -99,7 +99,7 @@ def _refusals() -> Iterator[None]:
 
 
 def _array(result: Any) -> np.ndarray:
-    """Return a result as an array; what TVM takes for a shape is a tuple of its own, and for a size a number."""
+    """Return a result as an array; TVM's own shapes become tuples, and its sizes numbers."""
     if hasattr(result, "numpy") or isinstance(result, int):
         return np.array(result if isinstance(result, int) else result.numpy())
     return np.array([int(size) for size in result])

@@ -1,4 +1,4 @@
-"""``triage run``: which engine is taken as right, which are compared with it, and what is refused before any work."""
+"""``triage run``: which engine is assumed right, which are compared with it, and what is refused before any work."""
 
 import dataclasses
 import json
@@ -26,8 +26,7 @@ from tensortriage.cli.run.answer import (
     tell_worst,
 )
 from tensortriage.cli.run.judgement import JudgementOptions
-from tensortriage.cli.run.options import RunOptions
-from tensortriage.cli.tensorrt_options import TensorrtOptions, TensorrtOutputs
+from tensortriage.cli.run.options import RunOptions, TensorrtOutputs
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import TriageError
@@ -36,6 +35,7 @@ from tensortriage.workflows.common.output_selection import OutputChoice
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Saved
 from tensortriage.workflows.comparison.saved_results import load_saved
+from tensortriage_engines.tensorrt.flags import TensorrtOptions
 
 ORT, OV = "onnxruntime", "openvino"
 SAVED = Saved("out in out.npz", [{"y": np.ones(2, np.float32)}])
@@ -152,7 +152,7 @@ def test_files_that_could_not_hold_what_is_to_be_saved_are_refused(tmp_path):
 
 
 def compared(tmp_path, *, names=(), saved=(), **given):
-    """Compare a model on two engines and write what is asked for; return the result."""
+    """Compare a model on two engines and write what is requested; return the result."""
     model = models.write(tmp_path / "m.onnx", "g (float[2] x) => (float[2] y) { y = Exp(x) }")
     request = CompareRequest(
         model=model, reference=PLAIN, targets=[EngineSpec("float64")], saved=saved, tolerances=[PolygraphyTolerance()]

@@ -87,7 +87,7 @@ def test_what_is_known_of_earlier_blocks_hides_nothing_in_later_ones(dtypes, noi
     reference = rng.standard_normal(size) * scales
     reference[rng.random(size) < 0.1] = 0.0
     target = reference * (1 + noise * rng.standard_normal(size)) + 1e-3 * scales * rng.standard_normal(size)
-    for ascending in (1, -1):  # Each block is farther than those before it, or nearer.
+    for ascending in (1, -1):  # Each block is further than those before it, or nearer.
         order = np.sort(np.abs(target - reference).reshape(3, -1).max(axis=1)).argsort()[::ascending]
         pair = [side.reshape(3, -1)[order].reshape(-1) for side in (reference, target)]
         pair = [side.astype(dtype) for side, dtype in zip(pair, dtypes, strict=True)]

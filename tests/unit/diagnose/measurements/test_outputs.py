@@ -139,11 +139,11 @@ def test_an_output_is_told_in_words_that_fit_its_type_and_its_decision():
 
 def test_a_failing_feed_is_worse_than_any_passing_one():
     failing = result(1e-5, within=False, floor=1e-5, name="failing")
-    passing, farther = result(1e-5, name="passing"), result(2e-5, name="farther")
-    assert worst_result((passing, failing, farther)) is failing
-    assert worst_result((passing, farther)) is farther
+    passing, further = result(1e-5, name="passing"), result(2e-5, name="further")
+    assert worst_result((passing, failing, further)) is failing
+    assert worst_result((passing, further)) is further
     assert worst_result((result(0.1, floor=0.0), passing)).errors["y"] == 0.1  # infinitely above a floor of 0
-    assert farther.worst_output() == ("y", 2e-5, pytest.approx(20.0))
+    assert further.worst_output() == ("y", 2e-5, pytest.approx(20.0))
     assert result(0.0, floor=0.0).worst_output()[2] == 0.0
 
 

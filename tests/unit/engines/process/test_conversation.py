@@ -234,8 +234,8 @@ def test_a_process_that_holds_much_memory_is_not_kept(talk, held, limits, kills)
     [
         (2 << 30, 2 << 30, []),
         (2 << 30, 3 << 30, []),
-        (2 << 30, (3 << 30) + 1, ["it holds too much memory"]),
-        (LIBRARIES_BYTES + RETIRED_BYTES + 1, 0, ["it holds too much memory"]),
+        (2 << 30, (3 << 30) + 1, ["it uses too much memory"]),
+        (LIBRARIES_BYTES + RETIRED_BYTES + 1, 0, ["it uses too much memory"]),
     ],
 )
 def test_what_an_engine_holds_from_its_first_model_on_is_its_own(talk, first, later, ended):

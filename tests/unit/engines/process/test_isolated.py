@@ -1,4 +1,4 @@
-"""Engines in processes of their own: an adapter of a package from outside in a worker, and sessions beside it."""
+"""Engines in processes of their own: an adapter of a package from outside in a worker, and sessions next to it."""
 
 import sys
 import types

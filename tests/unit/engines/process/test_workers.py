@@ -141,7 +141,7 @@ def test_a_process_that_is_late_is_killed(connected):
     assert channel.sent[-1] == {"op": "kill", "cause": "time limit"}
     assert (worker.alive, worker.closed) == (False, False)
     worker.kill("again")
-    assert channel.sent[-1]["cause"] == "time limit"  # nothing is left to kill
+    assert channel.sent[-1]["cause"] == "time limit"  # nothing remains to kill
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Files as kernels without VNNI compute them, against the arithmetic of one product; that is held against the kernels
+"""Files as kernels without VNNI compute them, against the arithmetic of one product; that is compared with the kernels
 themselves in tests/engines/test_without_vnni.py.
 """
 

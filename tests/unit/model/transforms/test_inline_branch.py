@@ -1,4 +1,4 @@
-"""One branch in the place of its If: same names, same numbers."""
+"""One branch in place of its If: same names, same numbers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A model goes on with the decisions it is given, and still tells its own."""
+"""A model continues with the decisions it is given, and still tells its own."""
 
 import numpy as np
 import onnxruntime

@@ -1,4 +1,4 @@
-"""What travels with a pack: the modules that a script imports from beside it, and the adapter's own."""
+"""What travels with a pack: the modules that a script imports from next to it, and the adapter's own."""
 
 import numpy as np
 import pytest

@@ -128,7 +128,7 @@ def test_an_engine_is_asked_as_its_options_say(run, target):
 
 
 def test_an_engine_takes_other_models_than_the_packs(folder):
-    """As the module beside it, exported anew, whose inputs have other names."""
+    """As the module next to it, exported again, whose inputs have other names."""
     models.write(folder / "other.onnx", "g (float[3] given) => (float[3] made) { made = Neg(given) }")
     file = engine_file(WRAPPER)
     for target in ("onnxruntime", f"script:{file}"):

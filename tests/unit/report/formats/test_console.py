@@ -128,9 +128,9 @@ def test_the_facts_wrap_in_a_narrow_window(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_found_no_answer_is_told() -> None:
-    steps = (Step("is it so?", "yes"), Step("and this?", "unknown: it failed"), Step("or that?", "not asked"))
+    steps = (Step("is it so?", "yes"), Step("and this?", "unknown: it failed"), Step("or that?", "skipped"))
     report = Report(Verdict("inconclusive", 0.5, "", steps=steps))
     assert console.render(report).split("Left open\n")[1].splitlines()[:2] == [
         "  and this? unknown: it failed",
-        "  or that? not asked",
+        "  or that? skipped",
     ]

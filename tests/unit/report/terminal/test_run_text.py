@@ -159,7 +159,7 @@ def test_what_hardware_chooses_freely_is_counted_where_it_passes():
 def test_what_a_format_may_cost_is_told_of_a_deployed_model_only(rows, lost):
     found = lost_to_format(rows)
     assert (found.value if found else None) == lost
-    told = f"the format alone may cost {lost} what is lost here, "
+    told = f"the format alone can explain the loss of {lost},  "
     assert any(told in line for line in texts(result(*rows))) is (lost is not None)
     assert not any("the format alone" in line for line in texts(result(*rows, observation="instrumented")))
 
@@ -217,7 +217,7 @@ TASK = TaskComparison("target", 4, -0.25, -0.5, -0.1, None, 2, 1, 1, (), ("all a
         (TASK, ["  -0.25 over 4 samples; 95 % interval -0.5 to -0.1 (paired bootstrap)",
                 "  worse on 2, better on 1; another class wins on 1", "  in common: all are dark"]),
         (dataclasses.replace(TASK, high=0.1, flips=None, common=()),
-         ["  -0.25 over 4 samples; 95 % interval -0.5 to +0.1 (paired bootstrap); it may as well be none",
+         ["  -0.25 over 4 samples; 95 % interval -0.5 to +0.1 (paired bootstrap); the true difference may be zero",
           "  worse on 2, better on 1"]),
         (dataclasses.replace(TASK, low=0.1, high=0.5, worse=0, better=0, flips=0, common=()),
          ["  -0.25 over 4 samples; 95 % interval +0.1 to +0.5 (paired bootstrap)"]),

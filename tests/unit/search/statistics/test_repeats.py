@@ -67,7 +67,7 @@ def test_a_part_of_what_failed_each_time_is_asked_about_once():
     assert (inside.wholes, inside.passes) == (1, 2)
     # 3 failures in a row and 2 passes are likeliest at a rate of 3/5: (3/5)^3 (2/5)^2 = 3.5 %, one pass 27/256 = 10.5 %
     assert unseen_risk(3, 2) <= 0.05 < unseen_risk(3, 1)
-    assert Repeats().inside(Rate(2, 3)) == Repeats()  # it comes and goes: measured anew
+    assert Repeats().inside(Rate(2, 3)) == Repeats()  # it comes and goes: measured again
     assert Repeats(premise=1).inside(Rate(1, 1)) == Repeats(premise=1)  # a person, who is trusted
 
 

@@ -46,11 +46,11 @@ class Kept:
         self.built.append((path, len(loaded.files), len(loaded.ir.graph.inputs), words))
 
 
-@pytest.mark.parametrize("kind", ["plain", "weights beside it", "weights that are inputs"])
+@pytest.mark.parametrize("kind", ["plain", "weights next to it", "weights that are inputs"])
 def test_a_file_is_built_whose_weights_are_in_it_and_are_no_inputs(tmp_path, kind):
     engine = NcnnEngine()
     engine._conversions = kept = Kept()
-    if kind == "weights beside it":
+    if kind == "weights next to it":
         path = with_external_data(tmp_path)
     else:
         weight = "float[2] w = {1, 2}"

@@ -261,7 +261,7 @@ def test_only_wanted_values_of_the_model_are_captured(opened):
     session, built = opened
     assert [name for name, _ in session.captured(fed(1), ["a", "b"])] == ["a"]
     assert [name for name, _ in session.captured(fed(1), ["b"])] == []
-    assert built[0].asked == [[], ["fp16::a"]]  # the names first, then what is wanted and nothing else
+    assert built[0].asked == [[], ["fp16::a"]]  # the names first, then what is needed and nothing else
     built[0].shown["a"] = np.zeros(2)
     session._shown = None
     ((_, array),) = session.captured(fed(1), ["a"])

@@ -41,7 +41,7 @@ def test_outputs_are_held_against_the_noise_floor_of_their_model():
 
 def test_outputs_that_are_not_the_models_are_told():
     wrong = {"logits": np.zeros((4, 10), np.float32)}
-    with pytest.raises(AssertionError, match="is not what the model computes: 'logits'"):
+    with pytest.raises(AssertionError, match="and the model disagree: 'logits'"):
         assert_close(wrong, wrong, model=CNN, inputs=FEED)
 
 

@@ -49,7 +49,7 @@ def test_each_premise_is_told_as_itself():
     engine = dataclasses.replace(ENGINE, precision="bf16", code={"engine.py": "8"})
     assert premises(now(engine=engine)) == [
         ("engine", "precision was fp32, is bf16"),
-        ("engine", "the engine's code is another: engine.py"),
+        ("engine", "the engine's code changed: engine.py"),
     ]
 
 

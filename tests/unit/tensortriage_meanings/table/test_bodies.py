@@ -1,4 +1,4 @@
-"""Do bodies compute what their words say? Expected values come from numpy, or from the formula beside the case."""
+"""Do bodies compute what their words say? Expected values come from numpy, or from the formula next to the case."""
 
 import math
 

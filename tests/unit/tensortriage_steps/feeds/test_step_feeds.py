@@ -185,7 +185,7 @@ def test_masks_are_read_otherwise_where_an_engine_refuses_what_their_names_say()
     later, _ = feeds.taken(1, (feed, outputs), following, run)
     assert (asked, feeds.roles.seen) == ([8, 9, 8], ("mask",))
     assert later["mask"].shape == (1, 8)
-    assert feeds.notes == ["the reference runs no other reading: 'mask' stays what it is"]
+    assert feeds.notes == ["the reference runs no other reading: 'mask' stays unchanged"]
     feeds.taken(2, (later, outputs), feeds.after(1, later, outputs), run)
     assert len(feeds.notes) == 1
 

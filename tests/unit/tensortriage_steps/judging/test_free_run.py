@@ -1,4 +1,4 @@
-"""What both engines generate alone: each row of a batch goes on until its own tokens part."""
+"""What both engines generate alone: each row of a batch continues until its own tokens part."""
 
 from pathlib import Path
 

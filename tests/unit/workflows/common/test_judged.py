@@ -1,4 +1,4 @@
-"""Tensors are held against the noise floor of the format that the target computes in."""
+"""Tensors are compared with the noise floor of the format that the target computes in."""
 
 import numpy as np
 import onnx

@@ -42,10 +42,10 @@ def test_means_interval_remedy_and_goal_are_told():
     accuracy = TaskAccuracy("top1", 1.0, 0.5, compare_scores("target", scores), least=0.9, remedy=0.95)
     assert accuracy.words.startswith("top1: 1 of the reference, 0.5 of the target, 0.95 with the remedy; -0.5 over 40")
     assert "95 % interval -0.6" in accuracy.words
-    assert accuracy.words.endswith("at least 0.9 is wanted")
+    assert accuracy.words.endswith("at least 0.9 is required")
     assert not accuracy.enough
     one = TaskAccuracy("acc", 1.0, 0.5, compare_scores("target", scores[:1]))
-    assert one.words.startswith("acc: 1 of the reference, 0.5 of the target; of one sample no interval is known")
+    assert one.words.startswith("acc: 1 of the reference, 0.5 of the target; a single sample gives no interval")
     assert TaskAccuracy("top1", 0.5, 0.5, accuracy.comparison).enough
 
 

@@ -1,4 +1,4 @@
-"""Is what rounding costs good enough? Asked of real runs in emulated formats."""
+"""Is the result good enough in spite of rounding? Asked of real runs in emulated formats."""
 
 import re
 

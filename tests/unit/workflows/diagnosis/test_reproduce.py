@@ -1,4 +1,4 @@
-"""A culprit that does not fail by itself: that, too, is asked once in a case."""
+"""A culprit that does not fail in isolation: that, too, is asked once in a case."""
 
 import pytest
 
@@ -23,7 +23,7 @@ class Engine(FaultyEngine):
 @pytest.mark.parametrize(
     ("alone", "told"),
     [
-        ("return OnnxRuntimeEngine().compile(path, {})", "no: cut out, it is right; it fails within the model only"),
+        ("return OnnxRuntimeEngine().compile(path, {})", "no: cut out, it is right; it fails only within the model"),
         ("raise ValueError('one op is too few')", "unknown: "),
     ],
     ids=["right", "refused"],
@@ -32,7 +32,7 @@ def test_what_does_not_reproduce_costs_nothing_in_a_finished_case(tmp_path, alon
     file = engine_file(PARTICULAR.replace("{alone}", alone))
     target = f"script:{file},kind=scale,node=softmax,amount=1.05"
     first, again = (ask(tmp_path, softmax_chain(), CHAIN_FEED, target, repro=True)[0] for _ in range(2))
-    question = "does the culprit fail by itself"
+    question = "does the culprit fail in isolation"
     assert (first.verdict, first.culprits[0].node) == ("local-fault", "softmax"), first.summary
     assert step(first, question).answer.startswith(told)
     assert (again.verdict, again.repro, step(again, question).answer) == (

@@ -1,7 +1,7 @@
 """Single elements that an op gets wrong on golden operands, each judged by its own size instead of its tensor's.
 
 An RMS hides an element of 0 where 1e-20 is right, and whoever takes the logarithm of it is blamed. Here the ops of a
-trail run alone on the target, and the elements of the trail are held against the centre of the envelope.
+trail run alone on the target, and the elements of the trail are compared with the centre of the envelope.
 """
 
 import dataclasses
@@ -128,7 +128,7 @@ def tiny_for(inv: Investigation, node: Node, operand: np.ndarray, shape: tuple[i
 
 
 def worst_of(node: Node, value: str, where: np.ndarray, right: np.ndarray, found: np.ndarray) -> ElementError:
-    """Return the element that is off most, relative to what is right; one that is not finite before all others."""
+    """Return the element with the largest relative error; non-finite ones come first."""
     with np.errstate(all="ignore"):
         off = np.where(where, np.nan_to_num(np.abs(found - right) / np.abs(right), nan=np.inf), -1.0)
     index = tuple(int(i) for i in np.unravel_index(int(np.argmax(off)), off.shape))

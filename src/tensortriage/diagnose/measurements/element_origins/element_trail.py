@@ -1,4 +1,4 @@
-"""Which elements a wrong element was made of, followed back from op to op through the target's own run.
+"""The sources of a wrong element, followed back from op to op through the target's own run.
 
 An element-wise operator makes an element of those that broadcasting pairs with it, an operator that moves data of the
 one that it moved; of all others every element counts. Only elements that differ from the reference's by more than
@@ -34,7 +34,7 @@ Masks = Mapping[str, np.ndarray]
 
 
 def trail(inv: Investigation, evidence: Evidence, starts: Masks, seen: Mapping[str, np.ndarray]) -> Masks:
-    """Return the elements that some wrong ones were made of and that differ from the reference's, the starts included.
+    """Return the wrong sources of given wrong elements, the starts included.
 
     Args:
         inv: The investigation.
@@ -62,7 +62,7 @@ def trail(inv: Investigation, evidence: Evidence, starts: Masks, seen: Mapping[s
 
 
 def before(inv: Investigation, evidence: Evidence, starts: Sequence[Node]) -> dict[str, np.ndarray]:
-    """Return results of some nodes and of those before them that differ at all, in one run of the whole target."""
+    """Return results of given nodes and of those before them that differ at all, in one run of the whole target."""
     graph, figures = inv.model.graph, evidence.in_context or {}
     chosen, pending = dict.fromkeys(value for node in starts for value in node.outputs), list(starts)
     for node in pending:
@@ -110,7 +110,7 @@ def paired(
     *,
     opset: int,
 ) -> np.ndarray:
-    """Return which elements of an operand some elements of a result are made of.
+    """Return the elements of an operand that given elements of a result are computed from.
 
     Args:
         node: The operator.

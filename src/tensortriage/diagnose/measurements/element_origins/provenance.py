@@ -82,7 +82,7 @@ class Provenance:
 def provenance(
     inv: Investigation, evidence: Evidence, nodes: Sequence[Node], *, spec: EngineSpec, model: Model
 ) -> Mapping[str, Provenance]:
-    """Return how the non-finite results of some nodes came to be, by node name; nodes that cannot be explained lack.
+    """Return the cause of non-finite results by node name; unexplained nodes are absent.
 
     Args:
         inv: The investigation.
@@ -135,7 +135,7 @@ def mismatches(reference: np.ndarray, target: np.ndarray) -> np.ndarray:
 def arrays_in_context(
     inv: Investigation, feed: Feed, nodes: Sequence[Node], *, spec: EngineSpec, model: Model
 ) -> dict[str, np.ndarray]:
-    """Return operands and results of some nodes from one run of the whole model; empty when the engine fails."""
+    """Return operands and results of given nodes from one run of the whole model; empty when the engine fails."""
     wanted = {name for node in nodes for name in (*node.inputs, *node.outputs)}
     values = [value for value in inv.question.values if value in wanted]
     try:
@@ -207,14 +207,15 @@ def explain(
         )
     elif mine:
         reason = (
-            f"its result reaches {magnitude(mine[0].magnitude)}, beyond {word}'s largest number {magnitude(limit, 6)}"
+            f"{mine[0].what} reaches {magnitude(mine[0].magnitude)}, beyond {word}'s largest number "
+            f"{magnitude(limit, 6)}"
         )
         reason += f", e.g. {how.rule.sentence}" if how is not None and how.rule.rule == "overflow" else ""
     elif how is not None:
         reason = f"makes NaN or Inf: {how.sentence}"
     elif value in golden and has_nonfinite(golden[value]):
         reason = (
-            "has NaN or Inf in other places than the reference, which makes some of the same operands: "
+            "has NaN or Inf in different places than the reference, which makes some of the same operands: "
             + operands(node, golden, feed, inv.model.graph)
         )
     else:

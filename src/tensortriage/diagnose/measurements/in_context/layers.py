@@ -1,4 +1,4 @@
-"""What the layers look like: every value of the target's own run, all of them marked, against the reference's."""
+"""In-context errors of the layers: every value of the target's own run, all of them marked, against the reference's."""
 
 import math
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
     except EngineError as error:
         inv.record.answered(
             QUESTION,
-            f"unknown: with every tensor marked the target {WORDS[Outcome.of(error).kind]}",
+            f"unknown: with every tensor marked, the target {WORDS[Outcome.of(error).kind]}",
             reason=error.message,
         )
         return Findings()

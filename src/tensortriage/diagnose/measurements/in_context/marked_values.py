@@ -1,4 +1,4 @@
-"""Which values of a model a target is asked to show, so that what it shows is the program that it runs.
+"""Values of a model to show on a target, chosen so that it still runs its deployed program.
 
 Engines that choose kernels by timing them time others where a value is marked inside of what they run as one, which
 takes longer than the deployed build and shows another program. Of those, values at the seams of the plan are marked.

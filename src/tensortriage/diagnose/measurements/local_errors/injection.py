@@ -1,4 +1,4 @@
-"""What errors do to the model's outputs: results of ops put into the reference's run in the place of its own.
+"""The influence of errors on the model's outputs: results of ops put into the reference's run in place of its own.
 
 The error of an op that is injected alone tells its *influence*; those of several, injected together, tell how much of
 the target's failure they make. Many experiments share one build: which results are overridden is a matter of the run.
@@ -68,7 +68,7 @@ class InjectedRuns:
         untouched: Its outputs when nothing is.
         deployed: The target's outputs.
         cut_off: Whether the target's format ends where its range does, so that outputs beyond are not seen.
-        parts: What outputs are put together of, each of which counts as an output of its own.
+        parts: What outputs are composed of, each of which counts as an output of its own.
     """
 
     graph: Graph
@@ -80,7 +80,7 @@ class InjectedRuns:
     parts: Sequence[OutputPart] = ()
 
     def with_results(self, arrays: TensorStore | Arrays, names: Iterable[str]) -> Arrays:
-        """Return the outputs with some results overridden by what an array of that name holds."""
+        """Return the outputs with the named results replaced by the given arrays."""
         return self.ask(self.feed, injected={name: np.asarray(arrays[name]) for name in names})
 
     def error(self, outputs: Arrays) -> float:

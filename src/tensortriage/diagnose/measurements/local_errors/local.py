@@ -1,4 +1,4 @@
-"""Which op is wrong by itself? Every op runs on the target with golden inputs; what differs was born right there.
+"""Which op is wrong in isolation? Every op runs on the target with golden inputs; what differs originates there.
 
 All ops are packed into one exploded model (in parts when memory demands), so the answer costs one build and one run.
 Local errors are judged against the local floor: the same exploded model run with results rounded to the target's format
@@ -104,7 +104,7 @@ def local_errors(inv: Investigation, feed: Feed, *, only: Collection[str] | None
 def one_part(
     inv: Investigation, operands: GoldenOperands, nodes: Sequence[str], number: tuple[int, int], build: int
 ) -> Local:
-    """Measure the local errors of some nodes in one exploded build.
+    """Measure the local errors of given nodes in one exploded build.
 
     Args:
         inv: The investigation.

@@ -1,4 +1,4 @@
-"""What wrong ops make together, each fed with what the others make of its operands.
+"""Results of wrong ops together, each fed with the others' results.
 
 Injecting local errors (`tensortriage.diagnose.measurements.local_errors.local`) puts what an op made of *golden*
 operands into the reference's run. Where many ops are wrong, as all of one kind on an engine with a wrong kernel, the
@@ -41,7 +41,7 @@ class JointRun:
 
 
 def replay(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) -> JointRun:
-    """Run the reference with some ops computed by the target, until that explains the failure or nothing changes.
+    """Run the reference with ops computed by the target, until that explains the failure or nothing changes.
 
     Args:
         inv: The investigation.
@@ -78,7 +78,7 @@ def replay(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) 
 
 
 def longest_path(graph: Graph, names: Sequence[str]) -> int:
-    """Return how many of some nodes lie on one path at most."""
+    """Return how many of given nodes lie on one path at most."""
     wanted, length = {*names}, dict[str, int]()
     for node in graph.nodes:
         before = max((length.get(name, 0) for name in node.uses), default=0)

@@ -1,4 +1,4 @@
-"""Ops that stay wired to each other, run on the target with golden inputs: what differs then was born among them.
+"""Ops that stay wired to each other, run on the target with golden inputs: what differs then originates in them.
 
 Between single ops (`local`) and the whole model there are regions and windows: sets of ops that the target may fuse as
 it does in the whole model. Any number of sets that do not overlap fits into one exploded model, so one build measures
@@ -144,7 +144,7 @@ def apart(sets: Iterable[Wired]) -> list[list[Wired]]:
 
 
 def inner_values(graph: Graph, nodes: Sequence[str]) -> tuple[str, ...]:
-    """Return the values that one of some nodes makes and another uses, in topological order."""
+    """Return the values that one of given nodes makes and another uses, in topological order."""
     names = {*nodes}
     return tuple(
         value

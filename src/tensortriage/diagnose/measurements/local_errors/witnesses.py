@@ -1,4 +1,4 @@
-"""What several implementations make of one op, all fed with the reference's own operands, and who agrees with whom.
+"""Results of several implementations of one op, all fed with the reference's operands, and their agreement.
 
 Two engines are two witnesses only if they share no kernels: ONNX Runtime at two levels is one witness, and so are
 engines that run in it. Independent are our own float64 kernels, those of the onnx package, OpenVINO, ONNX Runtime, and
@@ -66,7 +66,7 @@ class Opinion:
         return error_of(measure(reference, target)) if reference.shape == target.shape else math.inf
 
     def agree(self, one: str, other: str) -> bool:
-        """Return whether two results agree but for what healthy engines do differently."""
+        """Return whether two results agree within the difference of healthy engines."""
         return within_limit(self.error(one, other), self.bound)
 
     def family(self, name: str) -> str:
@@ -108,7 +108,7 @@ class Opinion:
 
 
 def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opinion]:
-    """Ask every implementation at the ops that make some values, in one small model."""
+    """Run the ops that make given values on every implementation, in one small model."""
     nodes = [inv.model.graph.producer(value) for value in values]
     names = list(dict.fromkeys(node.name for node in nodes if node is not None))
     if not names:
@@ -117,7 +117,7 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
     golden, ops = operands.golden, operands.apart([[name] for name in names])
     what = f"{len(names)} disputed ops"
     floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, specs=operands.specs, what=what)
-    inv.lab.progress(f"asking other engines about {len(names)} ops")
+    inv.lab.progress(f"running {len(names)} ops on other engines")
     families = {REFERENCE: family_of(inv.question.reference), FLOAT64: FLOAT64}
     answers: dict[str, Mapping[str, np.ndarray]] = {}
     for word, spec in independent_engines(inv).items():

@@ -1,1 +1,1 @@
-"""NaN and Inf: where they are born, and which of them an engine makes by itself."""
+"""NaN and Inf: their origins, and those that the engine itself makes."""

@@ -1,4 +1,4 @@
-"""Where a NaN or Inf is born, and what a number format cannot hold.
+"""Origins of NaN and Inf, and values that a number format cannot hold.
 
 A non-finite element has an origin: a node with a non-finite output whose inputs are all finite, or a constant that the
 format turns into Inf. Carriers downstream are innocent. The same walk is made twice: on the run in which every result
@@ -37,6 +37,7 @@ class Excess:
         magnitude: Largest absolute value in the reference.
         constant: Whether it is a constant of the model.
         vanishes: What becomes of it where it is too small, not too large, as the end of a sentence.
+        what: The subject of a sentence about it: not the result where a sum on the way to it is too large.
     """
 
     value: str
@@ -45,6 +46,7 @@ class Excess:
     magnitude: float
     constant: bool
     vanishes: str = ""
+    what: str = "its result"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
 
 @contextlib.contextmanager
 def watched(inv: Investigation, feed: Feed, values: Sequence[str]) -> Iterator[Callable[[str, np.ndarray], None]]:
-    """Give what the values of the centre are told to as they are evaluated, and keep what formats cannot hold of them.
+    """Return a listener to the centre's values that stores those beyond the formats.
 
     Args:
         inv: The investigation.
@@ -101,7 +103,7 @@ def largest_number(precision: Precision) -> float:
 
 
 def origins(graph: Graph, nonfinite: Collection[str], *, tainted: Collection[str] = ()) -> list[Node]:
-    """Return the nodes in which non-finite values are born: output non-finite, every input finite.
+    """Return the nodes in which non-finite values originate: output non-finite, every input finite.
 
     Args:
         graph: The model's index.
@@ -119,7 +121,7 @@ def origins(graph: Graph, nonfinite: Collection[str], *, tainted: Collection[str
 
 
 def born(graph: Graph, figures: Mapping[str, ErrorFigures], excess: Sequence[Excess] = ()) -> list[Node]:
-    """Return the origins of the non-finite values among some figures."""
+    """Return the origins of the non-finite values among given figures."""
     nonfinite = [name for name, metrics in figures.items() if metrics.nonfinite_mismatch]
     tainted = {item.value for item in excess if item.constant}
     return origins(graph, nonfinite, tainted=tainted)

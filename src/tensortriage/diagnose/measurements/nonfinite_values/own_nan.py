@@ -13,7 +13,7 @@ from tensortriage.runs.lab import FLOAT64
 
 
 def nan_of_reference(inv: Investigation, feed: Feed, output: str) -> tuple[Culprit | None, str]:
-    """Return the op in which an output's NaN is born in the reference's own run, and a clause about it for a sentence.
+    """Return the op in which an output's NaN originates in the reference's own run, and a clause about it.
 
     Args:
         inv: The investigation.
@@ -46,7 +46,7 @@ def nan_of_reference(inv: Investigation, feed: Feed, output: str) -> tuple[Culpr
     rule = rule_of(origin, arrays, result, index)
     reason = f"{rule.sentence}{in_float64(inv, feed, value)}"
     culprit = Culprit(origin.name, origin.op_type, value, reason=reason)
-    return culprit, f", born in {origin.op_type} '{origin.name}': {reason}"
+    return culprit, f", from {origin.op_type} '{origin.name}': {reason}"
 
 
 def in_float64(inv: Investigation, feed: Feed, value: str) -> str:

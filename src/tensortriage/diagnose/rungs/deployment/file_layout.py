@@ -9,11 +9,11 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.runs.analyses.given_layouts import Arranged, arranged, held_network
 from tensortriage.values.text import error_size
 
-QUESTION = "how does the given file take its data?"
+QUESTION = "which data layout does the given file expect?"
 HELD = "what does the given file hold?"
 
 
-@rung(QUESTION, cost="a build and a run of each way that fits")
+@rung(QUESTION, cost="a build and a run of each layout that fits")
 def file_layout(inv: Investigation, _: Evidence) -> Answer | None:
     """Find out which of a file's inputs and outputs are which of the model's, and how their axes lie."""
     question = inv.question
@@ -50,4 +50,4 @@ def _order(found: Arranged) -> str:
         return f"{held}: no other order fits"
     right, *others = found.errors
     least = error_size(min(others))
-    return f"{held}: off by {error_size(right)}, and {least} or more in the {len(others)} other ways that fit"
+    return f"{held}: off by {error_size(right)}, and {least} or more in the {len(others)} other layouts that fit"

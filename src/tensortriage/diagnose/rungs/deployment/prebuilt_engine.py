@@ -1,10 +1,10 @@
-"""Is it the file that was given, or what the engine makes of the model?
+"""Is the given file at fault, or the engine's own build of the model?
 
 A file that an engine made before and that shows its outputs only cannot be looked into. What the engine builds of the
-model now can: if it gives what the file does, the ladder goes on with it; if not, the file holds something else.
+model now can: if it gives what the file does, the ladder continues with it; if not, the file holds something else.
 
 A file that holds integers is first run before them, where the engine can: rounding hides what differs from the model
-otherwise. Beyond what the wider format costs it is another network, and the ladder goes on with that run.
+otherwise. Beyond what the wider format costs it is another network, and the ladder continues with that run.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ from tensortriage.errors import EngineError
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, over_floor
 
-QUESTION = "is it the file, or what the engine builds?"
+QUESTION = "is the given file at fault, or the engine's own build?"
 
 UNROUNDED = "does the file hold the model, rounding to integers aside?"
 
@@ -70,7 +70,7 @@ def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     ends=(VerdictKind.MODEL_CHANGED, VerdictKind.ROUNDING),
 )
 def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
-    """Build the model in the place of a file that shows nothing but its outputs, and hold the two together."""
+    """Build the model in place of a file that shows nothing but its outputs, and hold the two together."""
     target, engine = inv.question.target, resolve(inv.question.target).engine
     options = engine.building(target.options) if isinstance(engine, RunsFiles) else None
     if options is None:
@@ -112,8 +112,8 @@ def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     return Conclusion(
         VerdictKind.MODEL_CHANGED,
         GIVEN_FILE,
-        f"{target.options[FILE]} does not hold what {spec} builds of the model: output '{name}' differs by "
-        f"{error_size(error)}, and what is built here {found}",
+        f"{target.options[FILE]} differs from what {spec} builds from the model: output '{name}' by "
+        f"{error_size(error)}, and the build made here {found}",
         next=[
             triage_command(inv.question, "run", "--reference", str(spec), "--target", str(target)),
             triage_command(inv.question, "diagnose", "--target", str(spec)),
@@ -122,7 +122,7 @@ def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
 
 
 def _standing_of(built: FeedResult) -> str:
-    """Return how far what was built is from the reference, as a clause."""
+    """Return the error of the build against the reference, as a clause."""
     if built.passes:
         return "agrees with the reference"
     return f"is off from the reference by {error_size(built.worst_output()[1])}"
@@ -131,7 +131,7 @@ def _standing_of(built: FeedResult) -> str:
 def _farthest(
     result: FeedResult, built: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
 ) -> tuple[str, float, float]:
-    """Return the output that differs most between what was built and the file, by how much, and in floors."""
+    """Return the output that differs most between build and file, the difference, and its ratio to the floor."""
     rows = []
     for name in result.metrics:
         error = error_of(measure(built[name], given[name]))

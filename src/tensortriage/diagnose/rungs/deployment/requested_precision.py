@@ -1,4 +1,4 @@
-"""Does the target run what it was asked to? Its plan, read back, says in which format and on which device.
+"""Does the target run in the requested precision? Its plan, read back, says in which format and on which device.
 
 Asked only where the plan costs no further build. The answer is no verdict: numbers decide. But a target that passes
 because half of it fell back to the CPU, or in another format than was asked for, says little about the device.
@@ -16,14 +16,14 @@ from tensortriage.errors import EngineError
 from tensortriage.runs.analyses.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch, audit
 from tensortriage.values.text import count
 
-QUESTION = "does the target run what was asked for?"
+QUESTION = "does the target run in the requested precision?"
 MOST_NAMED = 4
 """Operators that are named; all regions are in `triage inspect plan`."""
 
 
 @rung(QUESTION, cost="nothing new")
 def runs_as_asked(inv: Investigation, evidence: Evidence) -> None:
-    """Record what the target's plan says of the deployed model; nothing where it does not tell one for free."""
+    """Record the target's plan of the deployed model, if it costs no build."""
     del evidence  # its outputs are not asked about
     target = inv.question.target
     engine = resolve(target).engine
@@ -64,16 +64,16 @@ def summary(told: PlanAudit) -> tuple[str, dict[str, object]]:
 
 
 def _computing(regions: Iterable[AuditedRegion], formats: Iterable[str]) -> str:
-    """Return in words what regions compute in, whether or not their plan tells."""
+    """Return the formats of regions in words, unknown ones included."""
     if told := " and ".join(formats):
         return f"computing in {told}"
     if any(region.asked and not region.built for region in regions):
-        return "in a format that the plan does not tell"
+        return "in a format that the plan does not report"
     return "none of which computes in floating point"
 
 
 def nodes_of(regions: Iterable[AuditedRegion]) -> str:
-    """Return operators with how often they are in some regions: ``8 DequantizeLinear and 1 QuantizeLinear``."""
+    """Return operators with how often they are in given regions: ``8 DequantizeLinear and 1 QuantizeLinear``."""
     kinds = Counter(kind for region in regions for kind in region.op_types)
     named = [f"{number} {kind}" for kind, number in kinds.most_common(MOST_NAMED)]
     more = len(kinds) - MOST_NAMED

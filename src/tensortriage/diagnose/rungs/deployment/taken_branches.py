@@ -1,7 +1,7 @@
-"""Which op in a branch of an If is it? The branches that the worst feed takes are put in the place of their Ifs.
+"""Which op in a branch of an If is it? The branches that the worst feed takes are put in place of their Ifs.
 
 An If is one op to the ladder, whose branch may be a whole network, as of decoders that are merged of two. If the model
-with the branch in its place fails like the whole, the ladder goes on with that; if not, the If itself is wrong.
+with the branch in its place fails like the whole, the ladder continues with that; if not, the If itself is wrong.
 """
 
 import dataclasses
@@ -23,14 +23,14 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.inline_branch import ELSE, THEN, take_branches
 from tensortriage.values.text import error_size, some
 
-QUESTION = "does it fail in a branch that an If takes?"
+QUESTION = "does it fail in a branch of an If?"
 FILE = "branches.onnx"
 """The model with the taken branches, in the case."""
 
 
 @rung(QUESTION, reads=("results",), gives=("results", "ranges"), cost="a build and a run, for models with If")
 def taken_branches(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Run the model with the taken branches in the place of their Ifs, and look into that if it fails alike."""
+    """Replace every If by the branch it takes, and investigate that model if it fails the same way."""
     target, feed = inv.question.target, evidence.feed
     engine = resolve(target).engine
     given = isinstance(engine, RunsGivenEngines) and engine.without_file(target.options) is not None

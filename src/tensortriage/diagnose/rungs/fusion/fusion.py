@@ -63,7 +63,7 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Conclusion | None:
             joint, _ = find_together(inv, evidence, around(inv, marks, nodes))
     if joint is None and not marks:
         answer = (
-            f"no: no region or window of {len(nodes)} ops makes the failure" if pieces else "unknown: no piece builds"
+            f"no: no region or window of {len(nodes)} ops causes the failure" if pieces else "unknown: no piece builds"
         )
         inv.record.answered(QUESTION, answer)
         return None
@@ -79,7 +79,7 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Conclusion | None:
 
 
 def undecided(inv: Investigation, joint: Together, marks: tuple[str, ...]) -> Conclusion:
-    """The ops are known, and as one they are off by more than their roundings, and by less than what a fault is."""
+    """The ops are known; fused, their error exceeds rounding and is too small for a fault."""
     first = joint.sets[0]
     types = " + ".join(inv.model.graph.node(name).op_type for name in first.nodes)
     others = f" ({len(joint.sets)} such sets)" if len(joint.sets) > 1 else ""
@@ -150,7 +150,7 @@ def tell(inv: Investigation, joint: Together) -> None:
 
 
 def with_sets(inv: Investigation, evidence: Evidence, joint: Together, marks: tuple[str, ...]) -> Conclusion:
-    """The ops are known, and perhaps what breaks their fusion."""
+    """The ops are known, and perhaps the tensors that break their fusion."""
     first = joint.sets[0]
     graph = inv.model.graph
     types = " + ".join(graph.node(name).op_type for name in first.nodes)
@@ -184,7 +184,7 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
     others = ", ".join(repr(other) for other in item.nodes if other != name)
     within = "not measured alone" if ratio is None else f"alone {error_size(alone)}, {over_floor(ratio)}"
     if evidence.local is not None and evidence.local.over.get(value, 0.0) > 1.0:
-        within += " (not what makes the failure)"
+        within += " (not the cause of the failure)"
     end, error = max(item.errors.items(), key=lambda pair: pair[1])
     return Culprit(
         name,
@@ -218,7 +218,7 @@ def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...], *
 
 
 def ends_of(graph: Graph, value: str) -> list[tuple[Node, str]]:
-    """Return the nodes at both ends of a value, with what each does to it."""
+    """Return the nodes at both ends of a value, with their roles."""
     maker = graph.producer(value)
     return ([(maker, "makes")] if maker else []) + [(user, "uses") for user in graph.consumers(value)]
 
@@ -231,7 +231,7 @@ def neighbour(node: Node, word: str, value: str) -> Culprit:
 
 
 def told_breakers(inv: Investigation, evidence: Evidence, groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Find what restores the answer when it is marked, and record it."""
+    """Find the tensors that restore the answer when marked, and record them."""
     marks = breakers(inv, evidence, groups)
     inv.record.answered(
         "which marked tensors restore the answer?",

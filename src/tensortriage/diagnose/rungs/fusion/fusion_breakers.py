@@ -43,7 +43,7 @@ def breakers(inv: Investigation, evidence: Evidence, groups: Sequence[Sequence[s
 
 
 def fewest(inv: Investigation, evidence: Evidence, items: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the fewest of some values, which restore the answer together, that do so as well."""
+    """Return the fewest of given values, which restore the answer together, that do so as well."""
     if len(items) == 1:
         return items
 
@@ -51,7 +51,7 @@ def fewest(inv: Investigation, evidence: Evidence, items: tuple[str, ...]) -> tu
         del attempt  # one build is as good as another: a target that differs from run to run was told before
         return OracleVerdict(CandidateOutcome.SAME if restores(inv, evidence, candidate) else CandidateOutcome.PASS)
 
-    inv.lab.progress(f"looking for the fewest of {len(items)} tensors that restore the answer when marked")
+    inv.lab.progress(f"looking for the smallest set of {len(items)} tensors that restores the answer when marked")
     try:
         problem = SearchProblem(items, oracle, key=lambda candidate: digest("breakers", candidate))
         return minimize(problem, repeats=Repeats(premise=1), budget=SearchBudget(checks=MOST_CHECKS)).kept

@@ -1,4 +1,4 @@
-"""Ops that an engine computes as one integer kernel, some of whose results are a step off.
+"""Ops that an engine computes as one integer kernel, with results that are one step off.
 
 Between a DequantizeLinear and a QuantizeLinear engines compute in integers: a Softmax from a table of exponentials.
 Such a kernel rounds once more, or has another factor. Some results are then one step off, never more, and no op is to
@@ -21,11 +21,11 @@ from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size, percent
 
 SOFTMAX_SHARE = 255.0 / 256.0
-"""What ONNX Runtime's integer Softmax (1.31.1) makes of a share, then rounded, where the step is 1/255: of 4 to 64 of a
-row 44 to 3 % of what is rounded up it leaves cut off where inputs spread by 1, more where they spread farther; of 2
+"""Factor of ONNX Runtime's integer Softmax (1.31.1) on a share, then rounded, where the step is 1/255: of 4 to 64 of a
+row 44 to 3 % of what is rounded up it leaves cut off where inputs spread by 1, more where they spread further; of 2
 nearly equal ones all: that factor is half a step there."""
 
-QUESTION = "is the integer kernel wrong, or does it only round otherwise?"
+QUESTION = "is the integer kernel wrong, or does it only round differently?"
 
 
 def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Conclusion | None:
@@ -90,7 +90,7 @@ def _unit(graph: Graph, value: str) -> float | None:
 
 
 def _healthy_share(graph: Graph, item: Wired) -> float:
-    """Return the relative error of an integer kernel of some ops before it rounds."""
+    """Return the relative error of an integer kernel of given ops before it rounds."""
     return SOFTMAX_SHARE if any(graph.node(name).op_type == "Softmax" for name in item.nodes) else 1.0
 
 

@@ -113,7 +113,7 @@ def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], weight
 def shrunk(
     inv: Investigation, evidence: Evidence, words: str, wrong: Sequence[Wired], seen: Influence
 ) -> Together | None:
-    """Shrink the windows that matter; None when all come down to ops that are wrong by themselves."""
+    """Shrink the windows that matter; None when all come down to ops that are wrong in isolation."""
     weights = {id(item): strongest(item, seen.alone) for item in wrong}
     most = max(weights.values())
     matter = sorted((item for item in wrong if counts(weights[id(item)], most)), key=lambda item: -weights[id(item)])
@@ -192,7 +192,7 @@ def strongest(item: Wired, alone: Mapping[str, float]) -> float:
 
 
 def shrink(inv: Investigation, evidence: Evidence, window: Wired) -> Wired | None:
-    """Return the smallest part of a window that is still wrong; None when that cannot be told.
+    """Return the smallest part of a window that is still wrong; None if unknown.
 
     A part counts while its error is beyond its floor and not negligible against the window's, so that the search does
     not drift from the fault to what else a kernel does a little differently.

@@ -24,7 +24,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, UsageError
 from tensortriage.values.dtype import Precision
 
-QUESTION = "at which configuration does the target break?"
+QUESTION = "in which configuration does the target break?"
 
 CHANGES = "which ops does the transformation change?"
 
@@ -60,7 +60,7 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     config = Configuration(works[1], breaks, target.with_options(options))
     config = by_pass(inv, evidence, config) or config
     if not all(right(inv, evidence, config.works, feed=number) for number in range(len(evidence.results))):
-        inv.record.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on all", tried=tried)
+        inv.record.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on every feed", tried=tried)
         return Answer()
     because = f", because of {config.transformation}" if config.passes else ""
     inv.record.answered(
@@ -108,7 +108,7 @@ def by_pass(inv: Investigation, evidence: Evidence, config: Configuration) -> Co
 
 
 def left_out(engine: NamesPasses, spec: EngineSpec, passes: Sequence[str]) -> EngineSpec:
-    """Return a spec with some passes left out."""
+    """Return a spec with given passes left out."""
     return spec.with_options(engine.without(spec.options, passes))
 
 
@@ -144,18 +144,18 @@ def transformation(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     return Conclusion(
         VerdictKind.FUSION_FAULT,
         TRANSFORMATION_CURED if config.passes else TRANSFORMATION_HELPS,
-        f"{named} makes {inv.question.target} wrong: no op is wrong by itself, and {config.works} is right",
+        f"{named} makes {inv.question.target} wrong: no op is wrong in isolation, and {config.works} is right",
         culprits=culprits,
     )
 
 
 def changes_precision(inv: Investigation, config: Configuration) -> bool:
-    """Return whether the working configuration computes in another format, which says nothing about transformations."""
+    """Return whether the working configuration computes in another format, so that it proves nothing."""
     return resolve(config.works).precision is not inv.precision
 
 
 def regions(inv: Investigation, spec: EngineSpec) -> Mapping[tuple[str, ...], None]:
-    """Return the sets of nodes that an engine fuses in the deployed model, in order; empty where it does not tell."""
+    """Return the sets of nodes that an engine fuses in the deployed model, in order; empty if not reported."""
     try:
         plan = inv.lab.plan(spec, inv.model)
     except EngineError:

@@ -1,4 +1,4 @@
-"""What a rung makes of a stage of the judge's walk: its answer, and the verdict that no op is to blame."""
+"""Answers and verdicts from a stage of the judge's walk: its answer, and the verdict that no op is to blame."""
 
 import dataclasses
 from collections import Counter
@@ -19,12 +19,12 @@ from tensortriage.envelope.judge import Judge, Stage
 from tensortriage.values.text import error_size
 
 READS, GIVES = ("results", "floors", "in_context", "local", "explained"), ("explained", "local")
-"""What every rung reads and gives that takes a stage."""
+"""Findings that every rung with a stage reads and gives."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Took:
-    """A stage of the walk that was taken at a question of the ladder.
+    """A stage of the walk, run at a question of the ladder.
 
     Attributes:
         inv: The investigation.

@@ -100,7 +100,7 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Beyond:
-    """What a format cannot hold, and what is left once it is kept in fp32.
+    """Values beyond a format, and the error with their ops in fp32.
 
     Attributes:
         outputs: The outputs that have floors.
@@ -130,12 +130,14 @@ class Beyond:
 
 
 def beyond_the_format(inv: Investigation, evidence: Evidence, floors: Floors) -> Beyond:
-    """Return what the target's format turns into Inf, and, where the answer is lost, into 0 or subnormals."""
+    """Return the values that the target's format turns into Inf, or, where the answer is lost, into 0 or subnormals."""
     graph, feed, rows = inv.model.graph, evidence.feed, scanned(inv, evidence.feed)
     excess = excesses(rows, inv.precision)
     outputs = tuple(name for name in evidence.worst_feed.errors if name in floors.target)
     origins = tuple(born(graph, floors.emulated, excess) or silencing(graph, evidence, excess))
     found = Beyond(outputs, excess, origins, frozenset(), floors)
+    if not origins and is_lost(found.worst(floors)) and any(map(is_lost, evidence.worst_feed.errors.values())):
+        found = found.with_more(inv, floors, feed, excesses(rows, inv.precision, sums=True))
     if origins:
         kept, left = enough_kept(inv, floors, feed, origins, wide_nodes(graph, excess), outputs)
         found = dataclasses.replace(found, kept=frozenset(kept), floors=left)

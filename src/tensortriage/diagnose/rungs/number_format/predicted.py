@@ -96,7 +96,7 @@ def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:
 
 
 def too_coarse(inv: Investigation, evidence: Evidence) -> str:
-    """Return what to say where little of the signal is left; names the first op whose values the format lacks."""
+    """Return a clause for a mostly lost signal, naming the first op with values beyond the format."""
     words = f", but {inv.precision.value} is too coarse for this model"
     for row in evidence.ranges.rows:
         for misfit in row.misfits_in(inv.precision):

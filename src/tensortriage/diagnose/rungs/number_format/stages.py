@@ -32,17 +32,17 @@ from tensortriage.values.text import error_size
 
 stage_rung = functools.partial(rung, ends=(VerdictKind.ROUNDING,))
 TAKEN = "is the error a freedom of the hardware?"
-HEALTHY_ALONE = "every op alone is as close as a healthy engine's is"
+HEALTHY_ALONE = "every op in isolation is as close as on a healthy engine"
 
 
 @stage_rung(
-    "is the error what this class of hardware is expected to make?",
+    "is the error expected of this class of hardware?",
     reads=(*READS, "in_context_moved", "wrong_together"),
     gives=(*GIVES, "wrong_together"),
     cost="1 to 3 evaluations",
 )
 def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Does what engines of the target's class choose explain the outputs and every value that was seen inside?
+    """Do the freedoms of the target's class explain the outputs and every inner value seen?
 
     GPUs keep the sums of fp16 products in fp16. Where that explains everything, the slow questions (every op alone,
     pieces of several) are spared; except where marking the values moved the outputs of a target whose compiler fuses on
@@ -66,7 +66,7 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
 
 @stage_rung("does integer arithmetic explain the error?", reads=READS, gives=GIVES, cost="a run of the reference")
 def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Is the error of a quantized model no larger than what integers predict, such as biases in int32?
+    """Is the error of a quantized model within the prediction for integers, such as biases in int32?
 
     Written with QuantizeLinear pairs a model multiplies dequantized numbers in floating point; an engine in integers
     must round its biases to int32, in units of scale times scale. Results near the middle between two steps then fall
@@ -127,7 +127,7 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
 def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Does the error of the outputs have the size that the freedoms taken by the target's ops predict?
 
-    Every op that is beyond rounding is as far off as engines are that take such a freedom, and no farther. Where the
+    Every op that is beyond rounding is as far off as engines are that take such a freedom, and no further. Where the
     target tells that it computes a function and its neighbours as one, those pieces are asked as well: a GELU may be
     approximated though each of its ops, alone, is not.
     """
@@ -136,7 +136,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     found = function_pieces(inv, evidence.feed)
     if wrong := [piece for piece in found if piece.wrong]:
-        told = f"not all: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
+        told = f"not all of it: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
         inv.record.answered(TAKEN, told, **facts_of_wrong(wrong))
         return Answer(findings=Findings(wrong_together=tuple(wrong)))
     pieces = only_together(inv, local, [piece for piece in found if piece.taken])
@@ -155,7 +155,7 @@ def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wir
 def explained_by_ops(
     inv: Investigation, evidence: Evidence, local: Local, pieces: Sequence[Wired], told: str
 ) -> tuple[Took | None, Conclusion | None]:
-    """Predict the error that what ops and pieces choose costs in the whole model."""
+    """Predict the cost of the freedoms of ops and pieces in the whole model."""
     known = dataclasses.replace(local, harmless=suspicious(local))  # else they were blamed before
     took = take(inv, evidence, TAKEN, BY_OPS, Seen(inv, evidence.feed, inside={}, local=known, pieces=pieces))
     if took is None:
@@ -170,7 +170,7 @@ def explained_by_ops(
 
 
 @stage_rung(
-    "does one freedom of the hardware, taken everywhere, explain the error?",
+    "does one freedom of the hardware, used everywhere, explain the error?",
     reads=(*READS, "builds_choose"),
     gives=GIVES,
     cost="an evaluation for each",
@@ -185,7 +185,7 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None
         return None
     if local is not None and (not chosen or suspicious(local)):
         return None
-    seen = Seen(inv, evidence.feed, inside=evidence.in_context, local=local, refused="it was asked before")
+    seen = Seen(inv, evidence.feed, inside=evidence.in_context, local=local, refused="answered before")
     stage = Stage(lambda _: [chosen], Needs(inside=True)) if chosen else EVERYWHERE
     took = take(inv, evidence, whole_model_freedom.title, stage, seen)
     if took is None or not took.judge.inside():
@@ -201,13 +201,13 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None
 
 
 @stage_rung(
-    "may rounding cost as much by chance?",
+    "can rounding cost this much by chance?",
     reads=(*READS, "wrong_together"),
     gives=GIVES,
     cost="24 runs of the reference",
 )
 def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Is the error what rounding costs on inputs that the format cannot tell from these, every op being right alone?
+    """Does rounding cost as much on inputs that the format cannot distinguish, with every op right alone?
 
     What rounding costs is predicted by one evaluation, which is one draw: the roundings of a healthy engine are others.
     Where few numbers decide all elements of an output, draws are not alike: the error of a vocoder's 80 samples in bf16

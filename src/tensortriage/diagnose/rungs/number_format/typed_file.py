@@ -2,7 +2,7 @@
 
 Brought back to float32, with the original's numbers where its constants are only rounded, such a file must compute
 what the original does; else it is another network. What rounding to its types then costs is emulated on the original,
-and the target's error is held against that: a value beyond the range is `range-overflow`, the rest `rounding`.
+and the target's error is compared with that: a value beyond the range is `range-overflow`, the rest `rounding`.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size, magnitude
 
-QUESTION = "is the target's model the reference's in another number format?"
+QUESTION = "is the target's model the reference's model in another number format?"
 
 
 @rung(
@@ -71,7 +71,7 @@ QUESTION = "is the target's model the reference's in another number format?"
 def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Judge a file that is the reference's network with other types.
 
-    Where it is one, and its format does not explain the target's error, that is a finding, and the diagnosis goes on
+    Where it is one, and its format does not explain the target's error, that is a finding, and the diagnosis continues
     with the target's model: then the engine is asked to compute that.
     """
     beside = evidence.model_diff
@@ -89,7 +89,7 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     same = not any(beyond_fp32(ratio) for ratio in away.values())
-    answer = f"yes: {share}" if same else f"no: also in float32 output '{max(away, key=lambda n: away[n])}' differs"
+    answer = f"yes: {share}" if same else f"no: in float32, too, output '{max(away, key=lambda n: away[n])}' differs"
     inv.record.answered(QUESTION, answer, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
     if not same:
         return None
@@ -121,7 +121,7 @@ def _by_format(
     kept: tuple[str, ...],
     share: str,
 ) -> Answer:
-    """Hold the target's error with its own file against what the format makes of the original."""
+    """Compare the target's error on its own file with the cost of the format on the original."""
     asked = inv.question
     if inv.precision in ROUNDED:  # what the engine rounds to by itself, whatever the file says
         precision, kept = inv.precision, ()
@@ -186,7 +186,7 @@ def _cost_of_folding(inv: Investigation, file: Model) -> Mapping[str, float]:
 
 
 def _explained(emulated: Investigation, evidence: Evidence, folding: Mapping[str, float]) -> Answer:
-    """Ask of what an emulated format makes whether it is beyond the format's range, or rounding.
+    """Decide whether the error of an emulated format is its range or its rounding.
 
     Args:
         emulated: The investigation of the original on the emulated format.
@@ -205,13 +205,13 @@ def _explained(emulated: Investigation, evidence: Evidence, folding: Mapping[str
 
 
 @rung(
-    "does its format explain how far the target's file is off?",
+    "does its number format explain the error of the target's file?",
     reads=("unexplained",),
     cost="nothing new",
     ends=(VerdictKind.INCONCLUSIVE,),
 )
 def unexplained_format(inv: Investigation, evidence: Evidence) -> Conclusion | None:
-    """The target computes its typed file as the reference does, and that is farther off than its format explains."""
+    """The target computes its typed file as the reference does, and that is further off than its format explains."""
     typed = evidence.unexplained
     if typed is None:
         return None

@@ -1,1 +1,1 @@
-"""Which single op is wrong by itself, and how?"""
+"""Which single op is wrong in isolation, and how?"""

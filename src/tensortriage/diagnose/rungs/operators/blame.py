@@ -1,4 +1,4 @@
-"""Who is to blame: the ops that are wrong on golden inputs, weighed by what their errors do to the model's outputs.
+"""The ops to blame: those that are wrong on golden inputs, weighed by their influence on the model's outputs.
 
 An op that makes a NaN out of wrong operands is innocent, however conspicuous: its golden operands would have made none.
 So the same weighing serves faults that stay finite and faults that do not.
@@ -23,14 +23,14 @@ from tensortriage.model.similarity.instances import Instances
 from tensortriage.runs.outcome import Outcome
 from tensortriage.values.text import error_size, over_floor, percent
 
-QUESTION = "is any op wrong by itself?"
+QUESTION = "is any op wrong in isolation?"
 
-TOGETHER = "do the wrong ops together make the failure?"
+TOGETHER = "do the wrong ops together cause the failure?"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Blame:
-    """Ops that are wrong by themselves and make the failure.
+    """Ops that are wrong in isolation and make the failure.
 
     Attributes:
         culprits: Most influential first, at most ten.
@@ -47,7 +47,8 @@ def blame(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Finding
     """Run every op on golden inputs and inject the errors of the suspects; record the question.
 
     Returns:
-        Who is to blame (None when no op is wrong by itself, or what is wrong does not make the failure), and the local
+        Who is to blame (None when no op is wrong in isolation, or the wrong ops do not cause the failure), and the
+        local
         errors and influences as far as they were measured.
     """
     weights = evidence.influence
@@ -76,7 +77,7 @@ def _as_deployed(evidence: Evidence, local: Local) -> Local:
 
 
 def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame | None, Influence | None]:
-    """Inject the errors of the ops beyond their floors, and record what that explains; None what was not measured."""
+    """Inject the errors of the ops beyond their floors, and record the explained share; None if not measured."""
     feed, question = evidence.feed, QUESTION
     if local.misshapen:  # cannot be injected, and need not be
         words = (
@@ -88,7 +89,7 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
     if not above:
         hidden = f"; {local.unseen.sentence()}" if local.unseen.values else ""
         seen = len(local.metrics)
-        answer = f"no: all {seen} ops are within their floors alone" if seen else "unknown: no op was seen alone"
+        answer = f"no: all {seen} ops are within their floors alone" if seen else "unknown: no op could be run alone"
         inv.record.answered(question, answer + hidden)
         return None, None
     ratios = dict(above)
@@ -120,7 +121,7 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
 
 
 def blame_together(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Findings]:
-    """Run the ops that are wrong alone on each other's results, and say whether that is the failure.
+    """Run the ops that are wrong alone on each other's results; return whether that gives the failure.
 
     Returns:
         Who is to blame (None when fewer than two ops are wrong alone, or they do not make the failure), and the

@@ -65,7 +65,7 @@ def deciding_elements(inv: Investigation, evidence: Evidence) -> Answer:
 def of_elements(
     inv: Investigation, evidence: Evidence, starts: Sequence[Node], rules: Mapping[str, str] | None = None
 ) -> Answer:
-    """Follow the wrong elements of some ops back; a verdict when somebody made them and they make the failure.
+    """Follow wrong elements back to an op; a verdict if one makes them and they cause the failure.
 
     Args:
         inv: The investigation.
@@ -86,14 +86,14 @@ def of_elements(
         return Answer()
     if errors.flushed:
         return Answer(of_flushed_numbers(inv, starts, errors.flushed, rules))
-    inv.record.answered(QUESTION, "no: alone, no op makes a wrong element that leads there")
+    inv.record.answered(QUESTION, "no: in isolation, no op makes a wrong element that leads there")
     return Answer()
 
 
 def wrong_elements(
     inv: Investigation, evidence: Evidence, starts: Sequence[Node], arrays: Mapping[str, np.ndarray], *, finite: bool
 ) -> dict[str, np.ndarray]:
-    """Return the elements that fail in some ops: those not finite, or those beyond their tensor's floor."""
+    """Return the elements that fail in given ops: those not finite, or those beyond their tensor's floor."""
     golden, floors = inv.golden.of(evidence.feed), evidence.floors.target if evidence.floors else {}
     masks = {}
     for name in (value for node in starts for value in node.outputs if value in arrays and value in golden):

@@ -1,12 +1,14 @@
-"""Is one op wrong by itself on golden inputs, and does its error make the failure?"""
+"""Is one op wrong in isolation on golden inputs, and does its error make the failure?"""
 
 import math
 
-from tensortriage.compare.judgement.within import beyond_fp32, is_habit
+from tensortriage.compare.judgement.within import beyond_fp32, is_habit, is_lost
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.misshapen import of_another_shape
+from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import scanned
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
+from tensortriage.diagnose.rungs.number_format.format_range import excesses
 from tensortriage.diagnose.rungs.operators.blame import QUESTION, TOGETHER, Blame, blame, blame_together
 from tensortriage.diagnose.rungs.operators.layout import of_an_op
 from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
@@ -15,9 +17,10 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.rungs.variation.contradicted import wrong_alone_in_some
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.envelope.explanations import ROUNDED
-from tensortriage.values.text import percent
+from tensortriage.inputs.feed import Feed
+from tensortriage.values.text import magnitude, percent
 
 
 @rung(
@@ -67,7 +70,7 @@ def local_faults(inv: Investigation, evidence: Evidence) -> Answer:
 
 
 def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Conclusion | None:
-    """Return the verdict on the ops to blame; None when there are none, or they do what the engine does everywhere."""
+    """Return the verdict on the ops to blame; None without any, or if the engine does the same everywhere."""
     if evidence.local is not None and (verdict := of_another_shape(inv, evidence.local.misshapen)):
         return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value, math.inf) or verdict
     if fault is None or (evidence.rounded is not None and a_habit(inv, evidence, fault)):
@@ -77,7 +80,7 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Con
         return verdict
     if verdict := at_the_culprit(inv, evidence.feed, first.value, first.local_error or 0.0):
         return verdict
-    # A NaN that is born here but does not reach the outputs, because a quantizer or a comparison on the way hides it.
+    # A NaN that originates here but does not reach the outputs, since a quantizer or a comparison on the way hides it.
     figure = evidence.local.metrics.get(first.value) if evidence.local else None
     lost = figure is not None and figure.nonfinite_mismatch > 0
     if verdict := of_an_op(inv, evidence, fault) or (None if lost else of_a_quantizer(inv, evidence, fault)):
@@ -85,7 +88,8 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Con
     return Conclusion(
         VerdictKind.NON_FINITE if lost else VerdictKind.LOCAL_FAULT,
         blamed(max(fault.explained, LEAST_BLAMED)),
-        f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}; "
+        f"{first.op_type} '{first.node}' is wrong in isolation on {inv.question.target}: {first.reason}"
+        f"{_too_large_a_sum(inv, evidence.feed, first)}; "
         f"{'it accounts' if fault.named == 1 else f'{fault.named} such ops account'} for {percent(fault.explained)} of "
         "the output error",
         culprits=fault.culprits,
@@ -93,8 +97,18 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Con
     )
 
 
+def _too_large_a_sum(inv: Investigation, feed: Feed, culprit: Culprit) -> str:
+    """Return that an op which loses its answer adds up to more than its format holds, as the end of a clause."""
+    lost = inv.precision in ROUNDED and is_lost(culprit.local_error or 0.0)
+    for each in excesses(scanned(inv, feed), inv.precision, sums=True) if lost else ():
+        if each.value == culprit.value:
+            beyond = f"{each.what} reaches {magnitude(each.magnitude)}, an overflow if it is added up in"
+            return f", and {beyond} {inv.precision.value}: keep the op in fp32"
+    return ""
+
+
 def a_habit(inv: Investigation, evidence: Evidence, fault: Blame) -> bool:
-    """Return whether what is blamed is what the engine does at most ops of these kinds, as with a way of rounding sums.
+    """Return whether most ops of these kinds have the blamed error, as with a way of rounding sums.
 
     Where rounding explains the outputs, that is no fault of single ops; one that is far beyond its floor still is.
     """

@@ -1,7 +1,7 @@
 """Where does the target's own run go wrong? Asked where its ops cannot be run alone: a file that is run as it is, say.
 
 Of the values that the target shows, those come into question that are wrong while all shown values they are made of are
-right: the target itself had right operands there, so its error is born in the nodes between. Injected into the
+right: the target itself had right operands there, so its error originates in the nodes between. Injected into the
 reference's run, it must make at least half of the failure. Where several ops that have weights lie between, any of them
 may be wrong, and all are named, unless these are all the ops of the model.
 """
@@ -59,7 +59,7 @@ def in_place_run(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     if not born:
-        inv.record.answered(QUESTION, "at no value that the engine shows: none is wrong while its operands are right")
+        inv.record.answered(QUESTION, "at no value that the engine shows: each wrong one has wrong operands")
         return None
     first = next(iter(born))
     more = f" and {len(born) - 1} more" if len(born) > 1 else ""
@@ -196,7 +196,7 @@ def _making_it(
 
 
 def _weighted(graph: Graph, nodes: Iterable[Node]) -> list[Node]:
-    """Return the nodes that have weights: one with what is fused with it is one op, of several nobody knows which."""
+    """Return the nodes that have weights: one with its fused nodes is one op; several leave the culprit unknown."""
     return [node for node in nodes if _largest_constant(graph, node) > 1]
 
 
@@ -216,7 +216,7 @@ def _culprits(inv: Investigation, evidence: Evidence, value: str, nodes: Sequenc
     most = max(_largest_constant(graph, each) for each in made)
     largest = next(each for each in made if _largest_constant(graph, each) == most) if most >= 0 else made[-1]
     error, ratio = evidence.error(value), _floor_ratio(evidence, value)
-    reason = f"with right operands '{value}' is off by {error_size(error)}, {over_floor(ratio)}"
+    reason = f"with correct operands '{value}' is off by {error_size(error)}, {over_floor(ratio)}"
     return [
         Culprit(node.name, node.op_type, value, local_error=error, floor_ratio=ratio, reason=reason)
         for node in _weighted(graph, made) or [largest]

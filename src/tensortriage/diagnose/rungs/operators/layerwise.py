@@ -17,11 +17,11 @@ from tensortriage.diagnose.state.investigation import Investigation
     QUESTION,
     reads=("results", "floors", "builds_compared"),
     gives=("in_context", "in_context_moved", "in_context_judged"),
-    cost="a build and a run, all values marked",
+    cost="a build and a run, with all values marked",
 )
 def layer_wise(inv: Investigation, evidence: Evidence) -> Answer:
-    """Compare every layer on the instrumented target, and say whether instrumenting changed the answer."""
+    """Compare every layer on the instrumented target, and record whether instrumenting changed the answer."""
     if settled_by_outputs(inv, evidence) and (builds_vary(inv) is False or evidence.builds_compared > 1):
-        inv.record.answered(QUESTION, f"not asked: every output is off by what {noise_of(inv)} predicts")
+        inv.record.answered(QUESTION, f"skipped: every output is off by what {noise_of(inv)} predicts")
         return Answer()
     return Answer(findings=layers(inv, evidence.worst_feed, evidence.floors.target if evidence.floors else {}))

@@ -28,7 +28,7 @@ from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.values.text import percent
 
-QUESTION = "are the outputs in their places?"
+QUESTION = "are the outputs in the right order?"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def out_of_order(inv: Investigation, pairs: Mapping[str, str]) -> Conclusion:
 
 
 def of_an_op(inv: Investigation, evidence: Evidence, fault: Blame) -> Conclusion | None:
-    """Does the first of the ops that are wrong by themselves give the right values in another order?"""
+    """Does the first of the ops that are wrong in isolation give the right values in another order?"""
     local, first = evidence.local, fault.culprits[0]
     if local is None or first.value not in local.arrays:
         return None
@@ -121,7 +121,7 @@ def of_an_op(inv: Investigation, evidence: Evidence, fault: Blame) -> Conclusion
 
 
 def share_of_suspects(evidence: Evidence) -> float:
-    """Return the share of ops that are beyond their floor by themselves."""
+    """Return the share of ops beyond their floors in isolation."""
     local = evidence.local
     if local is None or not local.metrics:
         return 0.0
@@ -155,7 +155,7 @@ def cure(finding: PatternFinding) -> str:
         back = [list(axes).index(place) for place in range(len(axes))]
         return f"transposing with perm={back} restores it"
     if finding.slug == "layout" and axes is not None:
-        return "read it in the layout in which the engine writes it, or ask the engine for the model's"
+        return "read it in the engine's layout, or request the model's layout from the engine"
     if finding.slug == "shape":
         return "reshaping to the model's shape restores it"
     if finding.slug == "reordering" and "reversed" in finding.evidence:

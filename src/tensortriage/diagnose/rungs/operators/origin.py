@@ -1,4 +1,4 @@
-"""Where is a NaN or Inf born, and is that op guilty or only the first victim of wrong operands?"""
+"""Where does a NaN or Inf originate, and is that op guilty or only the first victim of wrong operands?"""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Node
 
-QUESTION = "where is the NaN or Inf born?"
+QUESTION = "where does the NaN or Inf originate?"
 
 
 @rung(
@@ -51,7 +51,7 @@ QUESTION = "where is the NaN or Inf born?"
     ),
 )
 def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
-    """Where is the NaN or Inf born that the reference does not have and the format does not explain?"""
+    """Where does the NaN or Inf originate that the reference does not have and the format does not explain?"""
     if not any(figure.nonfinite_mismatch for figure in evidence.worst_feed.metrics.values()):
         return Answer()
     figures = evidence.in_context or {}
@@ -76,7 +76,7 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
             nodes = [node for node in nodes if node in alone] or alone
             seen_in, confidence = "the exploded graph", NONFINITE_BORN_ALONE
     if not nodes:
-        inv.record.answered(QUESTION, "unknown: it disappears when tensors are marked, and no op makes it alone")
+        inv.record.answered(QUESTION, "unknown: it disappears when tensors are marked, and no op makes it in isolation")
         return Answer(findings=findings)
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     culprits = [explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes]
@@ -92,7 +92,7 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
     verdict = Conclusion(
         VerdictKind.NON_FINITE,
         confidence,
-        f"NaN or Inf that the reference does not have is born in {first.op_type} '{first.node}'{independent}, which "
+        f"NaN or Inf that the reference does not have originates in {first.op_type} '{first.node}'{independent}, which "
         f"{first.reason}",
         culprits=culprits,
         next=[reduce_command(inv.question), run_command(inv.question, "--validate")],
@@ -115,7 +115,7 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     inv.record.answered(
         QUESTION,
-        f"in {first.op_type} '{first.name}', but from operands that are wrong already: on golden ones it stays finite",
+        f"in {first.op_type} '{first.name}', but from operands that are already wrong: on golden ones it stays finite",
         origins=[node.name for node in nodes][:20],
         rules={name: each.facts for name, each in how.items()},
     )
@@ -133,7 +133,7 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
         verdict = verdict or Conclusion(
             VerdictKind.NON_FINITE,
             NONFINITE_UNBLAMED,
-            f"{where}, from operands that are wrong already; no op is wrong by itself",
+            f"{where}, from operands that are already wrong; no op is wrong in isolation",
             culprits=[explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes],
             next=following,
         )

@@ -1,4 +1,4 @@
-"""Is the op that is wrong by itself one of quantization? Then the verdict says how it misreads scale and zero point."""
+"""Is the faulty op one of quantization? Then the verdict says how it misreads scale and zero point."""
 
 import dataclasses
 
@@ -38,7 +38,7 @@ def of_a_quantizer(inv: Investigation, evidence: Evidence, fault: Blame) -> Conc
 
 
 def with_misreading(inv: Investigation, evidence: Evidence, culprit: Culprit) -> Culprit:
-    """Return a culprit whose reason says which misreading gives its result, where one does."""
+    """Return a culprit whose reason names the misreading that gives its result, if there is one."""
     local, graph, golden = evidence.local, inv.model.graph, inv.golden.of(evidence.feed)
     if local is None or culprit.value not in local.arrays:
         return culprit

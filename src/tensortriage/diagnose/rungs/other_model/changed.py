@@ -41,9 +41,9 @@ QUESTION = "do both models compute the same on the reference?"
 _MOST_NODES = 20
 
 
-@rung("does the target run another model?", gives=("model_diff",), cost="nothing")
+@rung("does the target run a different model?", gives=("model_diff",), cost="nothing")
 def other_model(inv: Investigation, _: Evidence) -> Answer | None:
-    """Put the target's model beside the reference's, where they are two."""
+    """Compare the target's model with the reference's, if they are two files."""
     changed = inv.question.target_model
     return None if changed is None else Answer(findings=Findings(model_diff=Correspondence.of(inv.model, changed)))
 
@@ -77,7 +77,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         except EngineError as failure:
             reason = f"the reference engine cannot run the target's model: {failure.message}"
             if runs_one_row(inv, changed, each):
-                inv.record.answered(QUESTION, f"no: with one row only: {failure.message}")
+                inv.record.answered(QUESTION, f"no: only with one row: {failure.message}")
                 words = (
                     f"the target's model runs with one row of {each.name} and not with all: a batch size is baked in"
                 )
@@ -154,7 +154,7 @@ def runs_one_row(inv: Investigation, changed: Model, feed: Feed) -> bool:
 
 
 def _compiled(model: Model) -> str:
-    """Return what to do with a model that a provider has compiled, as the rest of a sentence."""
+    """Return the advice on a model compiled for a provider, as the rest of a sentence."""
     held = any(node.op_type == "EPContext" for node in model.graph.nodes)
     return (
         f"; it was compiled for one provider: give it with the option file={model.path} of the target" if held else ""

@@ -1,4 +1,4 @@
-"""Which nodes of a changed model compute something else than the original's, and what was done to them.
+"""Nodes of a changed model that compute something else than the original's, and the change.
 
 Each node of the changed model computes on the original's golden values, those of the values at the same place; nodes
 between two such values (a Gelu written out where the original has one) stay together. The error is judged by the floor
@@ -46,7 +46,7 @@ def changed_ops(
 
     Args:
         inv: The investigation, of the original.
-        beside: The changed model beside it.
+        beside: The changed model next to it.
         feed: Inputs of both.
         unrounded: The evaluation of the changed model that rounds no stored number.
     """
@@ -61,7 +61,7 @@ def changed_ops(
 
 
 def _is_alike(beside: Correspondence, name: str) -> bool:
-    """Return whether a node stands for one of the original with the same operator."""
+    """Return whether a node corresponds to one of the original with the same operator."""
     original = next((own for own, other in beside.diff.pairs.items() if other == name), None)
     if original is None:
         return False
@@ -113,7 +113,7 @@ def units_of(plain: Model, values: Mapping[str, str]) -> list[list[str]]:
 def local_errors(
     inv: Investigation, plain: Model, values: Mapping[str, str], units: Sequence[Sequence[str]], feed: Feed
 ) -> dict[str, float]:
-    """Return the relative error of what each unit makes of golden values; inf where it has another shape.
+    """Return the relative error of each unit on golden values; inf where it has another shape.
 
     Args:
         inv: The investigation, whose model is the original.
@@ -144,7 +144,7 @@ def local_errors(
 
 
 def guilty(maker: Node, unit: Sequence[Node], changes: Mapping[str, tuple[NodeChange, ...]]) -> Node:
-    """Return the node of a unit that a wrong result is told of: what was done to it says most.
+    """Return the node of a unit to report for a wrong result: what was done to it says most.
 
     Args:
         maker: The node that makes the result.

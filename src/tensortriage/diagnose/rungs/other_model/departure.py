@@ -1,4 +1,4 @@
-"""Where a file departs from the network that it was made from, told by the numbers of its tensors and by no name.
+"""The first departure of a file from its network, found by the numbers of its tensors and not by names.
 
 Both are evaluated, the file as it was before it was rounded, and tensors are recognised by their values: an optimizer
 that fused, split, renamed or laid out anew leaves most of them as they were. A tensor that is recognised is right when
@@ -195,7 +195,7 @@ class _Walk:
         return [self._told(node, name) for node, name in departed if self._reaches(name)]
 
     def _told(self, node: Node, value: str) -> Departure:
-        """Return what is wrong at an op: an operand in another order, an op that is missing before it, or itself."""
+        """Return the fault at an op: an operand in another order, an op that is missing before it, or itself."""
         seen = self._seen
         operands = [name for name in node.uses if name in seen.place]
         for name in operands:
@@ -213,8 +213,8 @@ class _Walk:
             return Departure(node, value, False, f"makes{of} what the original makes, times {magnitude(scale)}")
         error = seen.errors.get(value)
         if error is not None:
-            return Departure(node, value, False, f"makes another '{seen.place[value]}', from right operands", error)
-        return Departure(node, value, False, f"makes{of} what the original nowhere has")
+            return Departure(node, value, False, f"makes another '{seen.place[value]}', from correct operands", error)
+        return Departure(node, value, False, f"makes{of} a value that the original never has")
 
     def _mover(self, value: str) -> Node | None:
         """Return the op that put the elements of a value into an order that the network nowhere has."""

@@ -1,4 +1,4 @@
-"""What was done to an op at which a file departs from its network: which attribute or weight is another, in words."""
+"""The change to the op at which a file departs from its network: the changed attribute or weight, in words."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 
 
 def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
-    """Return a departure as a culprit, with what is different about the op as far as that is seen."""
+    """Return a departure as a culprit, with the visible difference of the op."""
     if departure.missing:
         node, change = departure.node, ChangeKind.REMOVED.value
         return Culprit(node.name, node.op_type, departure.value, reason=departure.words, change=change)
@@ -48,7 +48,7 @@ def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
 
 
 def extra_op(beside: Correspondence, name: str) -> str:
-    """Return that an op changes a value which the original reads as it is; empty where the op is none such."""
+    """Return that an op changes a value which the original reads as it is; empty for other ops."""
     plain, places = beside.plain.graph, beside.diff.values
     if name not in plain or all(change.kind is not ChangeKind.ADDED for change in beside.diff.at.get(name, ())):
         return ""
@@ -91,7 +91,7 @@ def _other_weights(beside: Correspondence, node: Node) -> list[str]:
         now = graph.weight(name).astype(np.float64)
         was = beside.most_alike(now)
         if was is None:
-            told.append(f"has a weight '{name}' that is like none of the original")
+            told.append(f"has a weight '{name}' that resembles none of the original's")
             continue
         away = np.abs(now - was.astype(np.float64))
         axis = int(np.argmax([np.ptp(_each(away, each)) for each in range(now.ndim)]))

@@ -1,4 +1,4 @@
-"""How far a change goes: in how many layers the weights are others, and in which rows of a batch the outputs are."""
+"""How far a change goes: the layers with changed weights, and the rows of a batch with changed outputs."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ _MOST_NAMED = 3
 _WORDS = {
     ChangeKind.WEIGHT: "the weights differ",
     ChangeKind.WEIGHT_ROUNDED: "weights are rounded",
-    ChangeKind.WEIGHT_COARSENED: "weights are rounded, cut off or zeroed",
+    ChangeKind.WEIGHT_COARSENED: "weights are rounded, clipped or zeroed",
     ChangeKind.WEIGHT_LIMITED: "constants are cut off",
     ChangeKind.WEIGHT_REORDERED: "weights are in another order",
     ChangeKind.WEIGHT_TRANSPOSED: "weights are transposed",
@@ -32,7 +32,7 @@ _WORDS = {
 
 
 def extent_of_weights(beside: Correspondence) -> str:
-    """Return in how many layers weights changed, and what that means; empty where fewer than two layers have any.
+    """Return the number of layers with changed weights, and its meaning; empty with fewer than two layers.
 
     Of a file that is rounded, only quantized weights count, where most numbers are more than a step away.
     """
@@ -58,16 +58,16 @@ def extent_of_weights(beside: Correspondence) -> str:
 
 
 def _meaning(layers: list[Node], changed: list[str]) -> str:
-    """Return what other numbers in these layers mean."""
+    """Return the meaning of changed numbers in these layers."""
     same = [layer for layer in layers if layer.name not in changed]
     if not same:
         return ": another checkpoint"
     if 2 * len(changed) > len(layers):
         named = ", ".join(f"'{layer.name}'" for layer in same[:_MOST_NAMED])
         others = f" and {len(same) - _MOST_NAMED} more" if len(same) > _MOST_NAMED else ""
-        return f", all but {named}{others}: another checkpoint, or one that was trained on"
+        return f", all but {named}{others}: another checkpoint, or one that was trained further"
     if {layer.name for layer in layers[-len(changed) :]} == {*changed}:
-        return ", the last: a head that was trained anew, or made anew by loading a checkpoint without it"
+        return ", the last: a head that was retrained, or newly initialized from a checkpoint without it"
     return ""
 
 
@@ -82,7 +82,7 @@ def _weights(beside: Correspondence, node: Node) -> list[str]:
 
 
 def _others_of(beside: Correspondence) -> frozenset[str]:
-    """Return the quantized weights of which most rows are farther from their original than rounding brings them."""
+    """Return the quantized weights of which most rows are further from their original than rounding brings them."""
     weights, graph = beside.weights(), beside.paired.graph
     return frozenset(
         pair.result
@@ -112,7 +112,7 @@ def extent_of_rows(golden: np.ndarray, found: np.ndarray, feed: Feed, floor: flo
         return ""
     copies = all(np.array_equal(found[row], found[row % first]) for row in range(first, rows))
     which, they = (
-        ("row 0 agrees", "the other") if first == 1 else (f"rows 0 to {first - 1} agree", "those from there on")
+        ("row 0 agrees", "the other") if first == 1 else (f"rows 0 to {first - 1} agree", "the rows from there on")
     )
     what = ", which are copies of it," if copies and first == 1 else ", which are copies of these," if copies else ""
     return (

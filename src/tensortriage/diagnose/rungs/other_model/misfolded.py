@@ -1,4 +1,4 @@
-"""What was done wrong when a BatchNormalization was folded into the op before it: told by the factors and the bias.
+"""The mistake in folding a BatchNormalization into the op before it: told by the factors and the bias.
 
 Folding multiplies each output channel by ``scale / sqrt(variance + epsilon)`` and adds ``shift - mean * factor``. The
 factors that a file has say what its author took for them; so does what its bias is made of.
@@ -50,16 +50,16 @@ def misfolded(model: Model, beside: Correspondence, name: str) -> str:
 
 
 def _factor_words(factors: np.ndarray, gain: np.ndarray, variance: np.ndarray, epsilon: float) -> Iterator[str]:
-    """Yield what the factors are, if not right; nothing where they are."""
+    """Yield the mistake in the factors; nothing if they are right."""
     root = np.sqrt(variance + epsilon)
     if _is_equal(gain / root, factors):
         return
     for words, formula in (
         ("divides by the variance, not by its root", gain / (variance + epsilon)),
-        ("leaves the variance out", gain),
-        ("leaves the scale out", 1.0 / root),
-        ("leaves the factors out of the weight", np.ones_like(gain)),
-        ("has the factors' signs exchanged", -gain / root),
+        ("omits the variance", gain),
+        ("omits the scale", 1.0 / root),
+        ("omits the factors from the weight", np.ones_like(gain)),
+        ("has the signs of the factors flipped", -gain / root),
         ("multiplies by the root of the variance", gain * root),
     ):
         if _is_equal(formula, factors):
@@ -69,22 +69,22 @@ def _factor_words(factors: np.ndarray, gain: np.ndarray, variance: np.ndarray, e
     other = float(np.median(found))
     if other > -float(variance.min()) and _is_equal(gain / np.sqrt(variance + other), factors):
         other = 0.0 if abs(other) < 1e-3 * epsilon else other
-        yield f"takes an epsilon of {magnitude(other)} instead of {magnitude(epsilon)}"
+        yield f"uses an epsilon of {magnitude(other)} instead of {magnitude(epsilon)}"
     yield "its factors are not scale / sqrt(variance + epsilon)"
 
 
 def _bias_words(added: np.ndarray, factors: np.ndarray, shift: np.ndarray, mean: np.ndarray, bias: np.ndarray) -> str:
-    """Return what the bias is, if not right for the factors that the file has."""
+    """Return the mistake in the bias, given the factors in the file."""
     right = shift + (bias - mean) * factors
     if _is_equal(right, added):
         return ""
     for words, formula in (
         ("adds the mean instead of subtracting it", shift + (bias + mean) * factors),
-        ("leaves the mean out", shift + bias * factors),
-        ("leaves the shift out", (bias - mean) * factors),
+        ("omits the mean", shift + bias * factors),
+        ("omits the shift", (bias - mean) * factors),
         ("subtracts the shift", (bias - mean) * factors - shift),
-        ("leaves the bias of before out", shift - mean * factors),
-        ("does not multiply the bias of before by the factors", shift + bias - mean * factors),
+        ("omits the original bias", shift - mean * factors),
+        ("does not multiply the original bias by the factors", shift + bias - mean * factors),
         ("does not multiply the mean by the factors", shift + bias * factors - mean),
         ("has no bias", np.zeros_like(right)),
     ):

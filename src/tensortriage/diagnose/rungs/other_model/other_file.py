@@ -1,4 +1,4 @@
-"""The figures of a file that is not what it was made from: its outputs and tensors on the reference engine.
+"""Figures of a file that differs from its source: its outputs and tensors on the reference engine.
 
 A verdict that two files differ is reached before the target is asked anything. What the reader wants to see is where
 they part, and by how much, with no engine in it.

@@ -1,4 +1,4 @@
-"""Do reference and target answer at all, and is what they answer comparable? Then, whether it differs too much."""
+"""Do reference and target run, and are their outputs comparable? Then, whether it differs too much."""
 
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import is_noise
@@ -24,19 +24,19 @@ from tensortriage.search.statistics.repeats import Rate
 from tensortriage.values.text import error_size, over_floor
 
 SOUND = "is the reference sound?"
-ALLOWED = "how far off may a healthy engine be?"
+ALLOWED = "how large may a healthy engine's error be?"
 ABOVE = "does the output differ by more than fp32 engines do?"
 
 
 @rung(
     SOUND,
-    cost="a run of the reference on every feed; on made-up data that fail, one on each that is tried",
+    cost="a run of the reference on every feed; if made-up data fail, one on each set tried",
     ends=(VerdictKind.COMPARISON_UNSOUND, VerdictKind.INCONCLUSIVE),
 )
 def reference_is_sound(inv: Investigation, _: Evidence) -> Answer | Conclusion | None:
     """Run the reference on every feed; its outputs must be free of NaN. Constant ones are seen to by `says_nothing`.
 
-    Data that were made up are made up anew where they do not run or say nothing.
+    Data that were made up are generated again where they do not run or say nothing.
     """
     if (anew := made_up_anew(inv, SOUND)) is not None:
         return anew
@@ -150,7 +150,7 @@ def allowed_in_words(inv: Investigation, floors: Floors) -> str:
     """Return the largest error that a healthy engine may have at any output, in words."""
     name = max(floors.fp32, key=lambda n: (floors.target.get(n, 0.0), floors.fp32[n]), default=None)
     if name is None:
-        return "not known: the model has no output that can be compared"
+        return "unknown: the model has no output that can be compared"
     most = "a tenth of it or more" if is_noise(floors.fp32[name]) else error_size(floors.in_fp32(name).error)
     words = f"output '{name}' by {most} in fp32"
     if inv.precision not in PREDICTED:
@@ -159,7 +159,7 @@ def allowed_in_words(inv: Investigation, floors: Floors) -> str:
 
 
 def incomparable(inv: Investigation, problem: Unsound, feed: Feed) -> Conclusion:
-    """The outputs cannot be compared as they are; where their values are the right ones in another layout, say so."""
+    """The outputs cannot be compared as they are; right values in another layout are reported as such."""
     places = f"; {problem.places}" if problem.places else ""
     inv.record.answered("are the outputs comparable?", f"no: {problem}{places}", feed=feed.name)
     if problem.layout:

@@ -1,6 +1,6 @@
 """Data that we made up are never to blame: where they do not run, end in NaN, or say nothing, others are made up.
 
-Candidates are tried in order on the reference, each a question like any other; the diagnosis goes on with the first
+Candidates are tried in order on the reference, each a question like any other; the diagnosis continues with the first
 that runs and says something. Where none does, the user is asked for data.
 """
 
@@ -29,7 +29,7 @@ from tensortriage.runs.questions.question import Question
 from tensortriage.runs.questions.suggested_commands import command_without_inputs
 from tensortriage.values.text import error_size
 
-NOISE = "do the made-up data say more than noise?"
+NOISE = "is the answer on the made-up data more than noise?"
 MOST_FOR_NOISE = 4
 """Feeds tried for a smaller floor: each costs evaluations of the model."""
 REAL_DATA = "--inputs"
@@ -63,14 +63,14 @@ def made_up_anew(inv: Investigation, question: str) -> Answer | Conclusion | Non
     if trial.feed is not None and (trial.varied or problem != "says nothing"):
         given = as_options(trial.feed)
         told = f"{in_words(trial.feed)}, number {trial.tried + 1} of those tried: --input-shapes {' '.join(given)}"
-        inv.record.answered(question, f"on made-up data that it takes: {told}", tried=trial.tried, shapes=given)
+        inv.record.answered(question, f"on made-up data that it accepts: {told}", tried=trial.tried, shapes=given)
         return Answer(question=_about(inv, trial.feed))
     if broken:
         return _always_nan(inv, feed, broken[0], trial.tried + 1, question)
     if problem == "says nothing":
         return None
     if trial.ran:
-        problem = "those that run give NaN"
+        problem = "the data that run give NaN"
     raise asked_for(inv.model, reference, trial.tried + 1, problem)
 
 
@@ -143,7 +143,7 @@ def says_more_than_noise(inv: Investigation, evidence: Evidence) -> Answer | Con
     )
 
 
-@rung("do the made-up data say more than noise about the reference's model?", cost="evaluations of the model")
+@rung("is the answer of the reference's model on the made-up data more than noise?", cost="evaluations of the model")
 def says_more_of_two_models(inv: Investigation, _: Evidence) -> Answer | None:
     """Go on with such data where two models are about to be compared: noise is equal to nothing."""
     if inv.question.others is None or inv.question.target_model is None:

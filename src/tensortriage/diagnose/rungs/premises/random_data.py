@@ -59,11 +59,11 @@ def random_data(inv: Investigation, evidence: Evidence) -> Conclusion | None:
 
 
 def _failure(inv: Investigation, evidence: Evidence) -> str | None:
-    """Return how made-up data fail; empty where they do not, None where they could not be asked."""
+    """Return how made-up data fail; empty where they do not, None where they could not be run."""
     target = inv.question.target
     calibrated = isinstance(engine := resolve(target).engine, Calibrates) and engine.calibrates(target.options)
     if calibrated and not quantizers(inv.model.graph):
-        inv.record.answered(QUESTION, "not asked: the ranges of its integers are those of the real data")
+        inv.record.answered(QUESTION, "skipped: the ranges of its integers are those of the real data")
         return None
     try:
         feed = made_up(inv, evidence.feed)
@@ -79,7 +79,7 @@ def _failure(inv: Investigation, evidence: Evidence) -> str | None:
         if outside := wrong_reference(inv, result):
             exact = inv.about(dataclasses.replace(inv.question, reference=CORRECTLY_ROUNDED))
             inv, result = exact, judged(exact, evidence, feed)
-            inv.record.answered(REFERENCE, f"no: {outside}; float64 takes its place", feed=feed.name)
+            inv.record.answered(REFERENCE, f"no: {outside}; float64 replaces it", feed=feed.name)
     except (EngineError, Unsound) as failure:
         words = in_words(failure)
         inv.lab.drop(inv.question.target, inv.model)
@@ -87,7 +87,7 @@ def _failure(inv: Investigation, evidence: Evidence) -> str | None:
         return f"{inv.question.target} {words}"
     if not beyond_format(inv, result):
         format_ = inv.precision if inv.precision in PREDICTED and not result.passes else None
-        limit = f"what {format_.value} costs" if format_ else "what healthy engines differ by"
+        limit = f"the cost of {format_.value}" if format_ else "the difference between healthy engines"
         limit = limit if inv.question.tolerance is None else "the tolerance given"
         inv.record.answered(QUESTION, f"yes: within {limit}", feed=feed.name, relative_error=dict(result.errors))
         return ""
@@ -113,7 +113,7 @@ def _failure(inv: Investigation, evidence: Evidence) -> str | None:
 
 
 def wrong_reference(inv: Investigation, result: FeedResult) -> str:
-    """Return where the reference is not what the model computes on a feed that fails, in words; empty where it is."""
+    """Return the reference's own error on a failing feed, in words; empty if it is right."""
     if inv.question.tolerance is not None or not beyond_format(inv, result):
         return ""
     for dispute in outside_envelope(result.floors, list(result.metrics)).values():
@@ -147,7 +147,7 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
 
 
 def excused(inv: Investigation, result: FeedResult) -> list[Explanation]:
-    """Return what explains the outputs on a feed, of what the hardware may choose and integer arithmetic.
+    """Return the freedoms of hardware and integer arithmetic that explain the outputs on a feed.
 
     No op is asked about here, so what an engine's accumulators or shortened operands cost on these data is not known
     otherwise: any freedom counts.
@@ -174,7 +174,7 @@ def sensitive(inv: Investigation, how: str) -> Conclusion:
 
 def unproven(inv: Investigation, constant: str, how: str | None) -> Conclusion:
     """Return the verdict: the target passes on inputs that can show nothing, and not on made-up ones."""
-    on_others = "others were not asked about" if how is None else f"on made-up data {how}"
+    on_others = "no others were tried" if how is None else f"on made-up data {how}"
     return Conclusion(
         VerdictKind.INCONCLUSIVE,
         OBSERVED,

@@ -33,7 +33,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import enumeration, error_size
 
-QUESTION = "is the reference what the model computes?"
+QUESTION = "does the reference compute what the model defines?"
 MOST_DOUBTED = 8
 """Ops at which the others are asked, those farthest beyond their limit first."""
 
@@ -42,11 +42,11 @@ MOST_DOUBTED = 8
     QUESTION,
     reads=("results",),
     gives=("results",),
-    cost="nothing new; where it is outside, every op alone once",
+    cost="nothing new; where it is outside, every op in isolation once",
     ends=(VerdictKind.COMPARISON_UNSOUND,),
 )
 def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
-    """Judge the reference's outputs by the envelope; where they are outside, find the op and who is wrong there."""
+    """Judge the reference's outputs by the envelope; if they are outside, find the op and the wrong engine."""
     worst = evidence.worst_feed
     outside = outside_envelope(worst.floors, list(worst.metrics))
     if not outside:
@@ -57,7 +57,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
         inv.record.answered(
             QUESTION,
             f"nearly: output '{first}' of the reference differs by {error_size(outside[first].error)} from what the "
-            f"model computes, which is no reason for what the target is off by: {error_size(error)} at '{failing}'",
+            f"model computes, which does not explain the target's error: {error_size(error)} at '{failing}'",
             outputs=list(outside)[:12],
         )
         return None
@@ -83,7 +83,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
         return Answer(findings=Findings(results=tuple(again)), question=doubting.question)
     disputed = [opinion for opinion in views if opinion.disputed]
     place = (
-        f"; they diverge at '{disputed[0].value}', and no other engine can tell which of them is right"
+        f"; they diverge at '{disputed[0].value}', and no other engine can decide which of them is right"
         if disputed
         else "; it shows its outputs alone, so that no op can be named: the file is not what it computes" * unseen
     )
@@ -140,7 +140,7 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
 
 
 def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: str) -> Conclusion:
-    """Record that the reference stands alone, and return the verdict."""
+    """Record that no engine agrees with the reference, and return the verdict."""
     culprits = [culprit_of(inv, opinion) for opinion in wrong]
     first = culprits[0]
     precision = resolve(inv.question.reference).precision

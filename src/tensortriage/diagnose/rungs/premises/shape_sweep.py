@@ -112,7 +112,7 @@ def in_words(rows: Sequence[ShapeRow]) -> str:
     """Return the result of a sweep in one sentence."""
     bad = [row for row in rows if row.fails]
     left = sum(row.outcome in (UNASKED, REFERENCE_FAILED) for row in rows)
-    rest = f"; {left} could not be asked" if left else ""
+    rest = f"; {left} could not be tried" if left else ""
     if not bad:
         return f"at none of {len(rows) - left}{rest}"
     told = [f"{row.shape} ({error_size(row.error) if row.outcome == 'wrong' else row.outcome})" for row in bad[:8]]

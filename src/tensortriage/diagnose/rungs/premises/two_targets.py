@@ -2,7 +2,7 @@
 
 Both run the same model on the same feed. The first value, in topological order, in which they differ by more than two
 healthy engines may is where they part; the plans tell what is fused, computed in another format, or by another kernel.
-Each is judged by the envelope of the model in its own format, so neither has to be right. The ladder then goes on with
+Each is judged by the envelope of the model in its own format, so neither has to be right. The ladder continues with
 the one that is outside.
 """
 
@@ -80,7 +80,7 @@ class PlanChange:
 
 @rung(AGREE, gives=("two_targets",), cost="a run of both targets")
 def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
-    """Find what changed first between the target and the one it is held against, and go on with the guilty one."""
+    """Find what changed first between the target and the one it is compared with, and continue with the guilty one."""
     against = inv.question.against
     if against is None:
         return None
@@ -115,7 +115,7 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
     """Record and return where the two part first, in results and in plans."""
     row = _first_value(inv, targets) if worst.parts else None
     node = inv.model.graph.producer((row or worst).value)
-    place = "no single value differs once all are shown" if worst.parts else "their outputs agree"
+    place = "no single value differs once all are marked" if worst.parts else "their outputs agree"
     if row is not None and node is not None:
         place = f"they diverge first in '{row.value}' ({node.op_type} '{node.name}'), {row.apart}"
     changes = _plan_changes(inv, targets)
@@ -218,7 +218,7 @@ def _fused(region: Region) -> str:
 
 
 def _told(changes: Sequence[PlanChange] | None, node: Node | None) -> Sequence[PlanChange]:
-    """Return the changes that are worth a sentence: those at a node, else the first of each sort."""
+    """Return the changes to report: those at a node, else the first of each sort."""
     at_node = [change for change in changes or () if node is not None and node.name in change.nodes]
     firsts = {change.what: change for change in reversed(changes or ())}
     return at_node or ([*firsts.values()] if node is None else [])

@@ -1,6 +1,6 @@
-"""A floor of a tenth of the signal, NaN or Inf acquits nobody: what amplifies rounding so, and is any op wrong alone?
+"""A floor of a tenth of the signal, NaN or Inf proves no engine right: what amplifies rounding, and is any op wrong?
 
-Made-up data are then made up anew (`made_up_anew`). The user's own are what they are: the op is named behind which
+Made-up data are then generated again (`made_up_anew`). The user's own are what they are: the op is named behind which
 healthy engines part, and an output that is lost, as of a number cast to an integer that rounding tips over, is lost.
 """
 
@@ -32,7 +32,7 @@ QUESTION = "do healthy engines agree on the outputs?"
     ends=(VerdictKind.ROUNDING, VerdictKind.INCONCLUSIVE),
 )
 def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
-    """Say what amplifies rounding where the target is only within a floor that is no limit."""
+    """Name the op that amplifies rounding where the floor is too large to be a limit."""
     if inv.question.tolerance is not None or not evidence.results:
         return None
     result = evidence.worst_feed
@@ -48,7 +48,7 @@ def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     differ = f"healthy engines differ by {error_size(floor)} at output '{output}'"
     inv.record.answered(
         QUESTION,
-        f"no: {differ}{where}" + (f"; '{guilty[0]}' is wrong by itself" if guilty else ""),
+        f"no: {differ}{where}" + (f"; '{guilty[0]}' is wrong in isolation" if guilty else ""),
         output=output,
         relative_error=error,
         floor=floor,
@@ -56,13 +56,13 @@ def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     )
     lost = is_lost(error) and not guilty
     told = f"{inv.question.target} {result.in_words(output)}"
-    healthy = "every op alone is as close as a healthy engine's is" if alone is not None else (
+    healthy = "every op in isolation is as close as on a healthy engine" if alone is not None else (
         f"the ops could not be run alone: {seen.refused}"
     )  # fmt: skip
     if guilty:
         producer = inv.model.graph.producer(guilty[0])
         culprit = Culprit(producer.name, producer.op_type, guilty[0]) if producer is not None else culprit
-        healthy = f"but '{guilty[0]}' is wrong by itself"
+        healthy = f"but '{guilty[0]}' is wrong in isolation"
     return Conclusion(
         VerdictKind.ROUNDING if lost else VerdictKind.INCONCLUSIVE,
         AMPLIFIED if alone is not None and not guilty else AMPLIFIED_UNPROVEN,

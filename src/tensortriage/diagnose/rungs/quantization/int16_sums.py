@@ -65,12 +65,12 @@ WAYS = (
     OtherWeights("unsigned-weights", "the same weights in uint8", unsigned_weights, True, ("openvino",)),
     OtherWeights("seven-bit-weights", "its weights in 7 bits", seven_bit_weights, False),
 )
-"""What is tried, what changes least first."""
+"""Changes to try, the smallest first."""
 
 
 @rung(OF_REFERENCE, gives=("exact_reference",), cost="without VNNI, of models with int8 weights: a run on every feed")
 def saturating_reference(inv: Investigation, _: Evidence) -> Answer | None:
-    """Does the reference lose what does not fit in int16? Then float64 is the reference."""
+    """Does the reference saturate sums in int16? Then float64 is the reference."""
     models = [each for each in (inv.model, inv.question.target_model) if each is not None]
     reference = inv.question.reference
     for model in models:
@@ -91,7 +91,7 @@ def saturating_reference(inv: Investigation, _: Evidence) -> Answer | None:
     ends=(VerdictKind.QUANTIZATION,),
 )
 def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Does the target lose what does not fit in int16, on a processor that has nothing better?"""
+    """Does the target saturate sums in int16, on a processor without VNNI?"""
     hidden = any(figure.nonfinite_mismatch for figure in (evidence.in_context or {}).values())
     if hidden or not sums_in_int16(inv.question.target.name):
         return None
@@ -99,7 +99,7 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     beyond = _beyond(inv, evidence, products) if products else {}
     if not beyond:
         if products:
-            inv.record.answered(QUESTION, f"yes, in all {len(products)} ops that multiply them")
+            inv.record.answered(QUESTION, f"yes, in all {len(products)} ops that multiply 8-bit numbers")
         return None
     output = evidence.worst_feed.worst_output()[0]
     before = evidence.worst_feed.errors[output]
@@ -171,7 +171,7 @@ def _cure(inv: Investigation, evidence: Evidence, output: str, before: float) ->
 
 
 def _beyond(inv: Investigation, evidence: Evidence, products: tuple[Int8Product, ...]) -> dict[str, Int16Sums]:
-    """Return what becomes of the sums of the ops in which some do not fit, the worst first."""
+    """Return the saturated sums by op, the worst first."""
     graph, golden = inv.model.graph, inv.golden.of(evidence.feed)
     saturated_ops = {}
     for each in products:

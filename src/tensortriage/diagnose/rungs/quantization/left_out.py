@@ -43,7 +43,7 @@ class LeftOut:
 
     @property
     def sentence(self) -> str:
-        """What the target does, as a clause."""
+        """The target's behaviour, as a clause."""
         return (
             f"it leaves out {len(self.pairs)} of {self.of} pairs of QuantizeLinear and DequantizeLinear, which cut "
             f"off what lies beyond their range ({percent(self.share)} of '{self.value}')"

@@ -1,4 +1,4 @@
-"""Is a part of an output lost, though the whole is not? Then the file is useless for whoever reads that part.
+"""Is a part of an output lost, though the whole is not? Then the file is useless for a reader of that part.
 
 Parts are what the graph puts together (`tensortriage.model.inspect.output_parts`), never slices by their magnitude: the
 tiny classes of a Softmax are lost in sound files too. A part that is noise in the original model cannot be lost.
@@ -109,7 +109,7 @@ def culprit_of(lost: LostPart) -> Culprit:
 
 
 def _around(graph: Graph, output: str) -> list[Quantizer]:
-    """Return the pairs between what puts an output together and the output, and those of its operands."""
+    """Return the pairs between the composing op and its output, and those of its operands."""
     way = way_to_composer(graph, output)
     if not way:
         return []

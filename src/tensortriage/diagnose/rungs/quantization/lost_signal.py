@@ -51,7 +51,7 @@ _NAMED = 10
     ends=(VerdictKind.QUANTIZATION, VerdictKind.RANGE_OVERFLOW),
 )
 def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Return what the file of a network costs; that it destroys the answer is a verdict."""
+    """Return the cost of rounding a network to a file; a verdict if it destroys the answer."""
     beside, standing = evidence.model_diff, evidence.unrounded_match
     if beside is None or not evidence.same_network:
         return None
@@ -161,7 +161,7 @@ def _found(
     culprits: tuple[Culprit, ...] = (),
     cure: tuple[str, ...] = (),
 ) -> SoundQuantization:
-    """Return the finding of a sound file, with what it costs."""
+    """Return the finding of a sound file, with its cost."""
     known = evidence.quantization
     fit = known.fit if known is not None else "unrounded, the file is the reference's network"
     if evidence.model_diff is not None and stores_narrow(evidence.model_diff.changed.graph):
@@ -198,7 +198,7 @@ def _excluded(file: Model, costs: Sequence[RoundingCost]) -> Model | None:
 
 
 def _culprit(inv: Investigation, beside: Correspondence, feed: Feed, cost: RoundingCost) -> Culprit:
-    """Return an op that costs much as a culprit, with what is the matter with its values."""
+    """Return a costly op as a culprit, with the problem in its values."""
     node = cost.node
     does = "rounds its weights, which alone costs" if cost.of_weight else "rounds its values, which alone costs"
     reason = f"{does} {error_size(cost.error)}"
@@ -286,7 +286,7 @@ def _narrowed(
 
 
 def vanished(beside: Correspondence) -> list[tuple[float, str, tuple[str, str]]]:
-    """Return the narrow constants most of which are zero or subnormal and were not, and who reads them, worst first."""
+    """Return the narrow constants that became mostly zero or subnormal, with their readers, worst first."""
     graph, found = beside.changed.graph, []
     for name, spec in graph.constants.items():
         user = next(iter(graph.consumers(name)), None)

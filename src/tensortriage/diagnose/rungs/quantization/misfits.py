@@ -1,4 +1,4 @@
-"""A quantizer that does not fit what it quantizes: its figures, and the model with it calibrated."""
+"""A quantizer that does not fit its values: its figures, and the model with it calibrated."""
 
 import dataclasses
 from collections.abc import Collection, Mapping

@@ -33,7 +33,7 @@ class Quantization:
     floors: Mapping[str, float]
 
     def errors_of(self, inv: Investigation, weights: Mapping[str, np.ndarray]) -> dict[str, float]:
-        """Return the errors of outputs without any quantizer, with weights in the place of the quantized ones."""
+        """Return the errors of outputs without any quantizer, with weights in place of the quantized ones."""
         return output_errors(inv, self.beside.unquantized(weights), self.feed)
 
     def most_explained(self, own: Mapping[str, float]) -> tuple[str, float]:

@@ -26,7 +26,7 @@ from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, percent
 
-QUESTION = "are the quantized weights the original's?"
+QUESTION = "do the quantized weights match the original's?"
 AS_ORIGINAL = "yes: all are within a step of them"
 
 
@@ -197,7 +197,7 @@ def _culprit(beside: Correspondence, value: str, share: float, moves: Sequence[W
     if clipped := at_the_ends(beside.paired.graph, value):
         return _reader(beside, value, clipped)
     if moves:
-        more = f", and likewise {len(moves) - 1} more" if len(moves) > 1 else ""
+        more = f", and similarly {len(moves) - 1} more" if len(moves) > 1 else ""
         reason += f"; {moves[0].words}{more}"
     return _reader(beside, value, reason)
 

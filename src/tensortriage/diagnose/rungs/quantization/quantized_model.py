@@ -73,8 +73,8 @@ MOST_PAIRS = 12
 def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Judge the quantizers of the target's model, when it is the reference's model quantized.
 
-    Where they are sound, that is a finding, and the diagnosis goes on with the target's model: then the engine is asked
-    to compute that.
+    Where they are sound, that is a finding, and the diagnosis continues with the target's model: the engine must
+    compute that.
     """
     beside = evidence.model_diff
     if beside is None:
@@ -270,7 +270,7 @@ def misfits_of(
 def _rectifiers(
     graph: Graph, pairs: Sequence[Quantizer], known: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[str, Rectifier]]:
-    """Yield the pairs that may be a ReLU as well, by what they quantize."""
+    """Yield the pairs that may also act as a ReLU, by their operands."""
     for pair in pairs:
         if pair.value in known and may_rectify(graph, pair) and np.isfinite(known[pair.value]).all():
             zero = graph.weight(pair.zero_point) if pair.zero_point else None

@@ -1,4 +1,4 @@
-"""Does the target's file stand for the reference's network, quantized or narrowed?
+"""Does the target's file represent the reference's network, quantized or narrowed?
 
 Asked of the outputs, before any node is looked for: `tensortriage.envelope.unrounded_match` evaluates the file as it
 was before it was rounded. Where that is the reference's network up to the rounding of its constants, it is the same
@@ -18,7 +18,7 @@ from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.values.text import error_size
 
-QUESTION = "does the target's file stand for the reference's network?"
+QUESTION = "does the target's file represent the reference's network?"
 
 
 @rung(

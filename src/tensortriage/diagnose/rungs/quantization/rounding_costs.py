@@ -1,4 +1,4 @@
-"""What the rounding of a quantized file costs at its outputs, op by op, in float64.
+"""The cost of a quantized file's rounding at its outputs, op by op, in float64.
 
 The cost of an op is what it moves an output by when it alone rounds: of activations, by a file whose other quantizers
 pass everything on; of weights, by another rounding of its integers. Ops are asked in groups that follow each other; of
@@ -78,7 +78,7 @@ def rounding_costs(
 def error_without(
     inv: Investigation, file: Model, feed: Feed, output: str, costs: Sequence[RoundingCost], golden: np.ndarray
 ) -> float:
-    """Return how far an output of a file is from the network's when some of its ops do not round activations.
+    """Return the distance of a file's output from the network's when given ops do not round activations.
 
     Raises:
         EngineError: When the file cannot be evaluated.
@@ -92,7 +92,7 @@ def error_without(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Group:
-    """Ops that follow each other, and what they cost together."""
+    """Consecutive ops, and their cost together."""
 
     nodes: Sequence[Node]
     of_weight: bool
@@ -109,7 +109,7 @@ class _Group:
 
 
 def _costliest(groups: list[_Group]) -> list[RoundingCost]:
-    """Return the ops that cost most, and those whose cost counts beside the first of them.
+    """Return the costliest op, and those whose cost is significant next to it.
 
     The costliest group is divided again and again. Errors add in power, so that no op costs more than its group: a
     single op on top is the next costliest.

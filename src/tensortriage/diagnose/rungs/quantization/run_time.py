@@ -18,7 +18,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.values.dtype import DType
 
-QUESTION = "does the target quantize what the model does not?"
+QUESTION = "does the target quantize values that the model does not?"
 _NAMED = 10
 _FEW_BITS = frozenset(dtype.label for dtype in DType if dtype.bits <= 8 and not dtype.is_float)
 """Types of weights that are met with activations of few bits."""
@@ -52,7 +52,7 @@ def activations_quantized(inv: Investigation, evidence: Evidence) -> Conclusion 
     return Conclusion(
         VerdictKind.QUANTIZATION,
         CURED_BY_SETTING,
-        f"{inv.question.target} quantizes the activations{where} while it runs, which the model does not ask for; "
+        f"{inv.question.target} quantizes the activations{where} while it runs, which the model does not request; "
         f"{config.works} is right",
         culprits=culprits,
     )

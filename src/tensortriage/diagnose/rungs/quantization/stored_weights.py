@@ -1,7 +1,7 @@
 """Are the weights that an engine's file keeps as integers the model's, and what does rounding them cost?
 
 An engine that says how its file keeps weights is not judged by what the format may cost, but by this file: the model
-goes on with the weights that the file has. One that is not the model's, rounded to the nearest number that its scale
+continues with the weights that the file has. One that is not the model's, rounded to the nearest number that its scale
 allows, is a fault of the file where most of its error goes when it is rounded so, unless the engine's results are far
 nearer to that: tools that make up for rounding, rescale weights together or fold others into them change no network.
 """
@@ -39,7 +39,7 @@ from tensortriage.runs.questions.question import Question
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size, magnitude, percent
 
-QUESTION = "are the file's weights the model's?"
+QUESTION = "do the file's weights match the model's?"
 _MOST = 12
 """Weights whose share is measured one by one."""
 _MOVERS = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
@@ -52,7 +52,7 @@ _MOVERS = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
     ends=(VerdictKind.MODEL_CHANGED, VerdictKind.QUANTIZATION),
 )
 def stored_weights(inv: Investigation, _: Evidence) -> Answer | None:
-    """Hold the integers of a file against the model's weights; where they are these, go on with what they stand for."""
+    """Compare the integers of a file with the model's weights; if they match, continue with their real values."""
     return file_weights(inv)
 
 
@@ -89,7 +89,7 @@ def file_weights(inv: Investigation) -> Answer | None:
 
 
 def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], told: Mapping[str, Any]) -> Answer | str:
-    """Hold a file's weights against those of the model, or of one that computes the same; else say why that fails."""
+    """Compare a file's weights with those of the model or an equivalent one; else return the reason."""
     network, feed = _Network(model, _constants(model)), inv.question.feeds[0]
     found = placed(weights, network.constants)
     stored = _as_the_engine_has_them(inv, feed, list(filter(None, found)), network)
@@ -98,7 +98,7 @@ def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], tol
         return answer
     if lacking := told["unreadable"] + sum(not ways for ways in found):
         return f"{lacking} of {len(weights) + told['unreadable']} are not found in the model"
-    # the target's file runs in the place of a model that has a path, and of no part or change of one
+    # the target's file runs in place of a model that has a path, and of no part or change of one
     file = Model.load(network.with_weights(stored).save(inv.lab.case.runs / "stored-weights.onnx"))
     errors = output_errors(inv, file, feed)
     output = max(errors, key=lambda name: errors[name])
@@ -144,7 +144,7 @@ def _fit(model: Model, stored: Sequence[FoundWeight], others: Sequence[FoundWeig
 
 
 def _lost(inv: Investigation, model: Model, output: str, error: float) -> str:
-    """Return what rounding the weights loses, as a clause, from a tenth of the signal on."""
+    """Return the loss by rounding the weights as a clause, from a tenth of the signal on."""
     feed = inv.question.feeds[0]
     if not is_too_coarse(error):
         return ""
@@ -261,8 +261,8 @@ def _culprit(model: Model, each: FoundWeight) -> Culprit:
     off, reader = each.steps_off, _readers(model.graph, each.view.name)[0]
     reason = (
         f"has a weight '{each.view.name}' that is not the model's, rounded: {percent(float(np.mean(off > 0.0)))} of "
-        f"its numbers are others, by up to {magnitude(float(off.max()))} steps"
+        f"its numbers differ, by up to {magnitude(float(off.max()))} steps"
     )
     if moves := weight_moves(each.was, each.stored.numbers, each.stored.step):
-        reason += f"; {moves[0].words}" + (f", and likewise {len(moves) - 1} more" if len(moves) > 1 else "")
+        reason += f"; {moves[0].words}" + (f", and similarly {len(moves) - 1} more" if len(moves) > 1 else "")
     return Culprit(reader.name, reader.op_type, reader.outputs[0], reason=reason, change="weight")

@@ -95,7 +95,7 @@ def of_unequal(
 
     Args:
         inv: The investigation, of the original.
-        beside: The quantized model beside it.
+        beside: The quantized model next to it.
         unequal: What is other.
         commands: What to run next.
     """
@@ -106,7 +106,7 @@ def of_unequal(
     culprits = [Culprit(node.name, node.op_type, each.pair.result, reason=each.words) for node, each in named]
     first = culprits[0]
     others = f", and so of {len(unequal) - 1} more" if len(unequal) > 1 else ""
-    rule = "" if bias else "; one scale and zero point belong into both halves of a pair"
+    rule = "" if bias else "; both halves of a pair need the same scale and zero point"
     summary = f"{first.op_type} '{first.node}' does not bring back what was quantized: {first.reason}{others}{rule}"
     verdict = Conclusion(VerdictKind.QUANTIZATION, OBSERVED, summary, culprits=culprits, next=commands)
     words = "the right scale of each bias" if bias else "one scale and zero point in both halves of each pair"

@@ -26,7 +26,7 @@ from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.search.statistics.repeats import MISSED, enough_of_both
 
 AGAIN = "does it fail in every build?"
-ALONE = "is it wrong alone in every build?"
+ALONE = "is it wrong in isolation in every build?"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Contradiction:
 
 
 def asks_again(inv: Investigation) -> bool:
-    """Return whether builds that may differ are made as often as seems right; not where the user says how often."""
+    """Return whether builds may vary and the user set no number of builds."""
     return inv.question.builds is None and builds_vary(inv) is not False
 
 
@@ -82,7 +82,7 @@ def contradicted(inv: Investigation, evidence: Evidence) -> Answer | None:
 
 
 def _contradiction(inv: Investigation, evidence: Evidence) -> Contradiction | None:
-    """Return what contradicts the failure of the deployed model; None when nothing does."""
+    """Return the evidence against the failure of the deployed model; None when there is none."""
     marked = OutputFigures(evidence.in_context or {}, judged=evidence.in_context_judged)
     if not evidence.worst_feed.passes and _are_right(inv, evidence, marked):
         if evidence.local is not None:  # asked about already, before any op ran alone
@@ -122,9 +122,9 @@ def _wrong_alone(local: Local) -> list[str]:
 
 
 def wrong_alone_in_some(inv: Investigation, evidence: Evidence, culprit: Culprit) -> Conclusion | None:
-    """Before an op is blamed: is it wrong alone in every build? Asked in builds of that op, which cost least.
+    """Before an op is blamed: is it wrong in isolation in every build? Asked in builds of that op, which cost least.
 
-    Where one of these is right, the graph of all ops alone decides: the op may run otherwise with no others beside it.
+    Where one of these is right, the graph of all ops alone decides: the op may run otherwise with no others next to it.
     """
     seen = evidence.builds_compared + 1 + bool(evidence.in_context)
     if not asks_again(inv) or seen >= BUILDS_IN_DOUBT:
@@ -150,6 +150,6 @@ def wrong_alone_in_some(inv: Investigation, evidence: Evidence, culprit: Culprit
         inv.record.answered(ALONE, f"unknown: {error.message}")
         return None
     inv.record.answered(
-        ALONE, f"yes, among all ops: '{culprit.node}' in all of {wrong} builds; not by itself", builds=wrong
+        ALONE, f"yes, among all ops: '{culprit.node}' in all of {wrong} builds; not on its own", builds=wrong
     )
     return None

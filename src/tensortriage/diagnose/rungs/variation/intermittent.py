@@ -60,7 +60,7 @@ OF_BUILDS = (
     "builds_compared",
     "builds_choose",
 )
-"""What comparing builds may find out."""
+"""Verdicts of comparing builds."""
 
 
 @rung(
@@ -71,7 +71,7 @@ OF_BUILDS = (
     ends=(VerdictKind.INTERMITTENT, VerdictKind.NONDETERMINISTIC_RUN),
 )
 def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Build again and compare; builds of which some fail and others do not are the verdict."""
+    """Build again and compare; the verdict is that builds differ, if some fail and others pass."""
     try:
         again = _built_again(inv, evidence)
         if not again:
@@ -93,7 +93,7 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
     count = f"{len(builds)} builds"
     still = within_fp32(moved, max(evidence.worst_feed.floors.fp32.values(), default=0.0))
     if problems := [build.problem for build in builds if build.problem]:
-        answer = f"no: of {count} some fail to run ({problems[0]})"
+        answer = f"no: of {count}, some fail to run ({problems[0]})"
     elif moved == 0.0:
         answer = f"yes: the outputs of {count} are bit-equal"
     else:
@@ -102,7 +102,7 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
     if isinstance(kinds, int) and kinds > 1:
         answer += f"; {kinds} different plans"
     if found.explanations:
-        answer += f"; some take a freedom: {'; '.join(each.words for each in found.explanations)}"
+        answer += f"; some use a freedom: {'; '.join(each.words for each in found.explanations)}"
     inv.record.answered(QUESTION, answer, **facts)
     return Answer(findings=Findings(builds_compared=len(builds), builds_choose=found.explanations))
 
@@ -159,7 +159,7 @@ def _all_equal(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) 
 
 
 def facts_of(builds: Sequence[Build], bad: Sequence[bool]) -> dict[str, object]:
-    """Return what a step says about several builds."""
+    """Return the step's answer about several builds."""
     plans = [build.features for build in builds]
     return {
         "builds": len(bad),
@@ -172,7 +172,7 @@ def facts_of(builds: Sequence[Build], bad: Sequence[bool]) -> dict[str, object]:
 
 
 def _differing(builds: Sequence[Features]) -> list[str]:
-    """Return what only some builds run, in words; the first few."""
+    """Return in words the first few regions that not every build runs."""
     known = [frozenset(build) for build in builds if build]
     some = frozenset().union(*known) - frozenset.intersection(*known) if known else frozenset()
     return [f"{_ends(region)}: {how or 'another region'}" for region, how in sorted(some)][:MOST_SHOWN]

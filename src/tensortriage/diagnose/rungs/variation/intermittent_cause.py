@@ -91,7 +91,7 @@ def _region(suspect: Suspect[tuple[str, str]]) -> str:
 
 
 def _overflow(inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool]) -> Answer:
-    """Return what a bad build deserves for values that the format cannot hold; no verdict when it holds all."""
+    """Return the range verdict on a bad build; None when the format holds every value."""
     if inv.precision not in ROUNDED:
         return Answer()
     failing = [result_of(inv, evidence, build) for build, failed in zip(builds, bad, strict=True) if failed]

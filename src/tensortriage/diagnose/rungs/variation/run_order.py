@@ -24,11 +24,11 @@ AT_FIRST = 6
 """Runs of one feed at first: five that differ would be warming up for long."""
 
 QUESTION = "does a result depend on what ran before it?"
-_KEPT = "find the state that is kept from run to run, and reset it"
-_BOUND = "give the engine the inputs of each run: it keeps those of the first"
-_BY_SHAPE = "find what is kept of the run before, and begin anew where shapes change; until then, a session for each"
+_KEPT = "find the state that persists between runs, and reset it"
+_BOUND = "pass the engine the inputs of each run: it reuses those of the first"
+_BY_SHAPE = "find the state left by the previous run; reset it when shapes change, or use one session per shape"
 _WARM = "warm up: run it once before its results count, or find the buffer that is read before it is written"
-_FIRST_IS_RIGHT = ", and it alone is right"
+_FIRST_IS_RIGHT = ", and only that one is right"
 _Values = Mapping[str, np.ndarray]
 
 
@@ -65,26 +65,24 @@ def run_order(inv: Investigation, feed: Feed, floors: Mapping[str, float]) -> Ru
 
 NO_ORDER = RunOrder()
 OVERWRITTEN = RunOrder(
-    "each run writes into the buffer of the results of the run before it, so that results which were kept are those of "
-    "the last run",
+    "each run overwrites the result buffer of the previous run, so that stored results change to those of the last run",
     "copy results before the next run, or return copies of the buffer",
 )
 
 
 def of_order(inv: Investigation, order: RunOrder, seen: str, culprits: Sequence[Culprit] = ()) -> Conclusion:
-    """Return the verdict on a target whose results depend on what ran before; ``seen`` is by how much, as a clause."""
+    """Return the verdict on a target whose results depend on earlier runs; ``seen`` is the size, as a clause."""
     return Conclusion(
         VerdictKind.NONDETERMINISTIC_RUN,
         OBSERVED,
-        f"{inv.question.target} gives different results for equal inputs: {order.words}; {seen}. To cure it: "
-        f"{order.cure}",
+        f"{inv.question.target} gives different results for equal inputs: {order.words}; {seen}. Remedy: {order.cure}",
         culprits=culprits,
         next=[triage_command(inv.question, "check consistency", "--target", str(inv.question.target))],
     )
 
 
 class _Sequences:
-    """Two sessions with the same sequence of feeds, and what is seen there."""
+    """Two sessions with the same sequence of feeds, and their results."""
 
     def __init__(self, inv: Investigation, feed: Feed, floors: Mapping[str, float]) -> None:
         self.inv, self.feed, self.floors = inv, feed, floors
@@ -116,21 +114,19 @@ class _Sequences:
         settled, after_other = runs[AT_FIRST - 1], runs[AT_FIRST + 1] if self.other else None
         unlike = [not self.alike(settled, run) for run in runs[:AT_FIRST]]
         if (count := sum(unlike)) == AT_FIRST - 1:
-            return RunOrder(
-                "each run is another, as it is in any session: a result depends on how many ran before", _KEPT
-            )
+            return RunOrder("every run differs, in any session: a result depends on how many runs came before", _KEPT)
         if after_other is not None and self.other is not None and not self.alike(settled, after_other):
             return self.after_another(settled, runs[AT_FIRST], after_other)
         if self.other is not None and self.alike(settled, runs[AT_FIRST]) and self.differ_by_right(self.other):
             return RunOrder("a run returns the results of the first feed of its session", _BOUND)
         if self.larger is not None and not self.alike(settled, runs[-2]):
             which = "the first run" if self.alike(settled, runs[-1]) else "each run"
-            return RunOrder(f"{which} after one of another shape is another", _BY_SHAPE)
+            return RunOrder(f"{which} after a run of another shape gives another result", _BY_SHAPE)
         if count and all(unlike[:count]):
             which = (
-                "the first run of a session is another"
+                "the first run of a session gives another result"
                 if count == 1
-                else (f"the first {count} runs of a session are others")
+                else (f"the first {count} runs of a session give other results")
             )
             judged = self.judged(runs[0], settled)
             return RunOrder(f"{which}{judged}", _KEPT if judged == _FIRST_IS_RIGHT else _WARM)
@@ -139,16 +135,16 @@ class _Sequences:
         return RunOrder()
 
     def after_another(self, settled: _Values, on_other: _Values, after: _Values) -> RunOrder:
-        """Return what is seen in a run after one of another feed."""
+        """Return the effect on a run of a preceding run of another feed."""
         assert self.other is not None
         right = self.inv.lab.outputs(self.inv.question.reference, self.inv.model, self.other)
         if self.alike(settled, on_other) or self.near(right, after):
-            return RunOrder("a run returns the results of the feed before it",
-                            "read the outputs of the run that was waited for: two buffers are exchanged")  # fmt: skip
+            return RunOrder("a run returns the results of the previous feed",
+                            "read the outputs of the run that has finished: two buffers are swapped")  # fmt: skip
         if rows := _stale_rows(settled, after):
-            return RunOrder(f"{rows} of the batch is that of the run before it",
+            return RunOrder(f"{rows} of the batch repeats the previous run",
                             "find what stops writing before the end of the batch")  # fmt: skip
-        what = "a result depends on the feed that was run before it"
+        what = "a result depends on the feed that ran before it"
         return RunOrder(what, _KEPT)
 
     def differ_by_right(self, other: Feed) -> bool:

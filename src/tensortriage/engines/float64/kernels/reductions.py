@@ -59,7 +59,7 @@ for _name, _function in _REDUCTIONS.items():
 
 
 def _softmax(x: np.ndarray, axis: int, sums: Accumulation) -> np.ndarray:
-    """Return exp(x) scaled to sum 1 along an axis; rows of -inf become NaN, as the definition says."""
+    """Return exp(x) scaled to sum 1 along an axis; rows of -inf become NaN, as in the definition."""
     scaled = np.exp(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
     scaled /= sums.sum(scaled, axis, keepdims=True)
     return np.asarray(scaled)

@@ -75,7 +75,7 @@ def _taps(place: np.ndarray, size: int, mode: str, padding: str, corners: bool) 
 
 
 def _inside(place: np.ndarray, size: int, padding: str, corners: bool) -> np.ndarray:
-    """Return coordinates brought inside an axis as the padding mode says; unchanged for zeros."""
+    """Return coordinates moved inside an axis by the padding mode; unchanged for zeros."""
     if padding == "border":
         return np.asarray(np.clip(place, 0, size - 1))
     if padding != "reflection":

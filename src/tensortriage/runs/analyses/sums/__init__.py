@@ -1,1 +1,1 @@
-"""What is behind the sums of a model: how large their terms get, and how far they cancel."""
+"""The terms behind the sums of a model: how large their terms get, and how far they cancel."""

@@ -32,7 +32,7 @@ def test_a_root_of_an_operand_that_another_op_made_negative(tmp_path):
     target = "fault:kind=sign,node=mul"
     verdict, _ = ask(tmp_path, named(text, "mul", "root"), {"x": x}, target)
     assert (verdict.verdict, verdict.culprits[0].node) == ("non-finite", "mul")
-    rules = step(verdict, "where is the NaN").evidence["rules"]["root"]
+    rules = step(verdict, "where does the NaN").evidence["rules"]["root"]
     assert rules["rule"] == "root of a negative number"
     assert rules["reference_too"] is rules["float64_too"] is True
     assert rules["elements"] == 12
@@ -73,7 +73,7 @@ def test_independent_origins_are_all_listed_and_harmless_ones_apart(tmp_path):
     assert verdict.verdict == "non-finite"
     assert {culprit.node for culprit in verdict.culprits} == {"log", "root"}
     assert "in 1 other op independently" in verdict.summary
-    assert step(verdict, "where is the NaN").evidence["harmless"] == ["lost"]
+    assert step(verdict, "where does the NaN").evidence["harmless"] == ["lost"]
 
 
 def test_a_nan_of_the_reference_is_traced_and_asked_of_float64(tmp_path):
@@ -123,4 +123,4 @@ def test_an_infinity_that_the_target_lacks_is_not_called_one_that_it_makes(tmp_p
     )
     verdict, _ = ask(tmp_path, named(text, "most", "size"), {"x": x}, f"script:{tmp_path / 'engine.py'}")
     assert (verdict.verdict, verdict.culprits[0].node) == ("non-finite", "most")
-    assert "in other places than the reference" in verdict.culprits[0].reason
+    assert "in different places than the reference" in verdict.culprits[0].reason

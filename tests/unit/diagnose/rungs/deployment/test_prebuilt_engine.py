@@ -1,4 +1,4 @@
-"""A file that was made before, in the place of the model: a healthy one passes, another one is told from the engine."""
+"""A file that was made before, in place of the model: a healthy one passes, another one is told from the engine."""
 
 import numpy as np
 import onnx
@@ -8,7 +8,7 @@ import pytest
 from diagnosing import ask, step
 from tensortriage_testing import feed_for, mlp, save_model
 
-QUESTION = "is it the file, or what the engine builds?"
+QUESTION = "is the given file at fault, or the engine's own build?"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_a_file_of_other_weights_is_not_blamed_on_an_op(network, tmp_path):
     file = optimized(tmp_path / "other.onnx", tmp_path)
     verdict, _ = ask(tmp_path, path, feed, f"onnxruntime:file={file}")
     assert (verdict.verdict, verdict.culprits) == ("model-changed", ())
-    assert verdict.summary.endswith("and what is built here agrees with the reference")
+    assert verdict.summary.endswith("and the build made here agrees with the reference")
     assert step(verdict, QUESTION).answer.startswith("the file: output")
 
 

@@ -21,7 +21,7 @@ UNTOLD = region("d", "Conv", "", PrecisionMatch.NOT_JUDGED, device="NPU")
     [
         ((FINE, MOVES), "fp16", "yes: 2 regions on NPU, computing in float16"),
         ((MOVES,), "fp16", "yes: 1 region on NPU, none of which computes in floating point"),
-        ((UNTOLD, MOVES), "fp16", "yes: 2 regions on NPU, in a format that the plan does not tell"),
+        ((UNTOLD, MOVES), "fp16", "yes: 2 regions on NPU, in a format that the plan does not report"),
         ((UNTOLD, FINE), "fp16", "yes: 2 regions on NPU, computing in float16"),
         (
             (FINE, WIDE),

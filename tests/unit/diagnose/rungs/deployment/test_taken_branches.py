@@ -6,7 +6,7 @@ import pytest
 from diagnosing import ask, step
 from engine_scripts import engine_file
 
-QUESTION = "does it fail in a branch that an If takes?"
+QUESTION = "does it fail in a branch of an If?"
 RNG = np.random.default_rng(0)
 
 

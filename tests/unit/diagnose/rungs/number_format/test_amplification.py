@@ -36,7 +36,7 @@ def test_a_step_function_on_its_steps(tmp_path, amount, expected):
     assert verdict.verdict == expected, verdict.summary
     answer = step(verdict, "does the model amplify").answer
     assert answer.startswith("yes: one unit in the last place of the inputs moves output 'y' by")
-    assert ("'scaled' is wrong by itself" in answer) == (expected == "local-fault")
+    assert ("'scaled' is wrong in isolation" in answer) == (expected == "local-fault")
 
 
 @pytest.mark.lengthy

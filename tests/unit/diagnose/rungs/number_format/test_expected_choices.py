@@ -9,8 +9,8 @@ from tensortriage_testing import encoder, feed_for
 pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
 QUESTIONS = {
-    "expected": "is the error what this class of hardware is expected to make?",
-    "alone": "is any op wrong by itself?",
+    "expected": "is the error expected of this class of hardware?",
+    "alone": "is any op wrong in isolation?",
 }
 GPU = "precision=fp16,accumulator=fp16,block=8,hardware=gpu"
 

@@ -46,7 +46,7 @@ def test_layers_are_asked_for_only_where_the_outputs_settle_nothing(tmp_path, ta
     wide.graph.initializer.append(numpy_helper.from_array(weight, "w"))
     verdict, report = ask(tmp_path, wide, FEED, target)
     assert verdict.verdict == expected, verdict.summary
-    asked = not step(verdict, "what do the layers look like?").answer.startswith("not asked")
+    asked = not step(verdict, "what do the layers look like?").answer.startswith("skipped")
     assert asked == report.has_layer_errors == (expected != "rounding")
     recorded = {name for folder in (tmp_path / "case" / "runs").iterdir() for name in stored(folder).names()}
     assert recorded == ({"hidden", "y"} if asked else {"y"})

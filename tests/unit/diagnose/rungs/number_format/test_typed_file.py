@@ -21,7 +21,7 @@ NETWORKS = {
     "encoder": lambda: encoder(layers=1, width=32, heads=2, tokens=8, batch=2),
     "conv_net": lambda: conv_net(blocks=2),
 }
-QUESTION = "is the target's model the reference's in another"
+QUESTION = "is the target's model the reference's model in another"
 MASKED = """
     <ir_version: 10, opset_import: ["": 18]>
     g (float[2, 8] x, float[2, 8] mask) => (float[2, 4] y) <float one = {1}, float far = {-1e9}> {
@@ -128,7 +128,7 @@ def test_a_mask_that_became_infinite_is_named_with_its_constant(tmp_path):
 
 
 def test_a_mask_that_was_kept_in_range_is_rounding(tmp_path):
-    """onnxconverter-common puts -1e4 in the place of what fp16 cannot hold; a softmax does not tell the difference."""
+    """onnxconverter-common puts -1e4 in place of what fp16 cannot hold; a softmax does not tell the difference."""
     model, feed = masked()
     smaller = models.proto(MASKED.replace("-1e9", "-1e4"))
     smaller.graph.initializer.extend(list(model.graph.initializer)[-2:])

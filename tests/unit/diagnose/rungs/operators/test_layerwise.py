@@ -124,7 +124,7 @@ def test_a_rebuild_that_the_budget_does_not_hold_is_left_out(tmp_path, monkeypat
     verdict, builds = diagnosed(tmp_path, ",accumulator=fp16,block=8")
     assert verdict.verdict == "rounding", verdict.summary
     assert len(builds) == 1
-    left_out = step(verdict, "which questions were left out for lack of time?").answer
+    left_out = step(verdict, "which questions were skipped for lack of time?").answer
     assert left_out == "are the outputs equal from build to build?"
 
 

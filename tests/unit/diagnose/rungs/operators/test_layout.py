@@ -142,7 +142,7 @@ def test_outputs_are_handed_over_in_another_layout_where_no_op_is_to_blame(asked
 @pytest.mark.parametrize(
     ("slug", "evidence", "words"),
     [
-        ("layout", {"axes": [0, 2, 3, 1]}, "layout in which the engine writes it"),
+        ("layout", {"axes": [0, 2, 3, 1]}, "engine's layout"),
         ("shape", {}, "reshaping"),
         ("reordering", {"reversed": 1}, "flipping"),
         ("reordering", {}, "the order is the engine's"),

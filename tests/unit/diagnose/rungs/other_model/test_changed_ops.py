@@ -29,7 +29,7 @@ def chain(weights="1,2,3,4,5,6,7,8", middle="Tanh", axis=1):
 
 @pytest.fixture
 def asked(investigate, tmp_path):
-    """Return a function that gives the investigation of the chain, and a changed chain beside it."""
+    """Return a function that gives the investigation of the chain, and a changed chain next to it."""
 
     def ask(message):
         inv = investigate(softmax_chain(), CHAIN_FEED)

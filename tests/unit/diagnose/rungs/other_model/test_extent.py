@@ -66,8 +66,8 @@ FEED = Feed("f", {"x": np.zeros((4, 3), np.float32), "n": np.array(3)}, Origin.R
     ("rows", "words"),
     [
         (GOLDEN[[0, 0, 0, 0]], "of 4 rows, row 0 agrees and the others, which are copies of it, do not"),
-        (GOLDEN[[0, 1, 0, 1]], "rows 0 to 1 agree and those from there on, which are copies of these, do not"),
-        (GOLDEN * np.float32([[1], [1], [1], [2]]), "rows 0 to 2 agree and those from there on do not"),
+        (GOLDEN[[0, 1, 0, 1]], "rows 0 to 1 agree and the rows from there on, which are copies of these, do not"),
+        (GOLDEN * np.float32([[1], [1], [1], [2]]), "rows 0 to 2 agree and the rows from there on do not"),
     ],
 )
 def test_rows_beyond_the_first(rows, words):

@@ -89,7 +89,7 @@ def test_an_engine_with_ranges_of_its_own_is_not_asked_about_random_data(tmp_pat
     file = engine_file(INTEGERS)
     verdict, _ = ask(tmp_path, product(), FEED, f"script:{file},precision=int8")
     assert verdict.verdict == "rounding", verdict.summary
-    assert step(verdict, QUESTION).answer.startswith("not asked: the ranges of its integers")
+    assert step(verdict, QUESTION).answer.startswith("skipped: the ranges of its integers")
 
 
 WHOLE_NUMBERS_ONLY = """
@@ -135,7 +135,7 @@ WITH_BIAS = """g (float[2,4] x) => (float[2,4] y) <float[4] w = {1, 2, 3, 4}, fl
     ],
 )
 def test_inputs_of_one_value_show_what_made_up_data_show(tmp_path, target, more, verdict):
-    """Rows that are alike hide that the first stands in the place of all."""
+    """Rows that are alike hide that the first stands in place of all."""
     found, _ = ask(tmp_path, WITH_BIAS, {"x": np.zeros((2, 4), np.float32)}, target, **more)
     assert found.verdict == verdict, found.summary
     assert "input 'x' is zero everywhere" in found.summary

@@ -106,7 +106,7 @@ def test_a_reference_that_is_off_by_little_does_not_acquit_a_target_that_is_off_
     assert verdict.verdict == "local-fault"
     assert verdict.culprits[0].node == asked.node
     answers = {step.question: step.answer for step in verdict.steps}
-    assert answers["is the reference what the model computes?"].startswith("nearly: ")
+    assert answers["does the reference compute what the model defines?"].startswith("nearly: ")
     assert answers["is the target wrong there, or the reference?"].startswith(
         "the target: the reference is off as well"
     )

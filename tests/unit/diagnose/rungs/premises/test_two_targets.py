@@ -28,7 +28,7 @@ def test_the_one_outside_the_envelope_is_diagnosed_though_it_was_named_second(ne
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", NODE)
     assert f"diverge first in '{NODE}_output_0' (Gemm '{NODE}')" in verdict.summary
     assert step(verdict, "do the two targets agree?").evidence["outside"] == [faulty(tmp_path)]
-    rows = "do equal inputs get equal results?"  # who fails already is not asked
+    rows = "do equal inputs give equal results?"  # who fails already is not asked
     assert rows not in {each.question for each in verdict.steps}
 
 

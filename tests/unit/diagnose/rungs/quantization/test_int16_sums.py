@@ -78,7 +78,7 @@ def test_a_failure_that_stays_with_weights_in_uint8_has_another_reason(asked, la
 def test_sums_that_fit_are_said_to(asked, last_step):
     inv, evidence = asked(MIXED)
     assert saturating_sums(inv, evidence).verdict is None
-    assert last_step(inv).answer == "yes, in all 1 ops that multiply them"
+    assert last_step(inv).answer == "yes, in all 1 ops that multiply 8-bit numbers"
 
 
 def test_a_model_without_products_of_integers_is_not_asked_about(investigate, compared):

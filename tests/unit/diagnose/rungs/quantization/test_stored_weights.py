@@ -83,7 +83,7 @@ def test_all_weights_that_are_others_are_named_the_worst_first(answered):
 
 
 def test_rounding_that_makes_up_for_rounding_is_no_fault(answered):
-    """Numbers are up to two steps away, but no farther off in what they compute."""
+    """Numbers are up to two steps away, but no further off in what they compute."""
     now, step = stored(WEIGHTS["two"])
     off = now - WEIGHTS["two"]
     for row in range(16):  # each number once up or down, where that brings the result nearer

@@ -56,7 +56,7 @@ def test_builds_that_take_one_freedom_or_not_are_healthy_on_any_hardware(tmp_pat
     verdict = diagnosed(tmp_path, "hardware=any", first=first, whole=whole)
     assert verdict.verdict == "rounding", verdict.summary
     answer = step(verdict, "are the outputs equal from build to build?").answer
-    assert answer.endswith("some take a freedom: sums kept in fp16, usual on GPUs and NPUs")
+    assert answer.endswith("some use a freedom: sums kept in fp16, usual on GPUs and NPUs")
 
 
 def test_a_fault_in_some_builds_on_any_hardware_is_none_of_its_freedoms(tmp_path):

@@ -22,11 +22,12 @@ def asked(investigate, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("keeps", "words"),
     [
-        ("first", "the first run of a session is another, and later ones are right"),
-        ("first-two", "the first 2 runs of a session are others, and later ones are right"),
-        ("shape", "the first run after one of another shape is another"),
-        ("rows", "the first run after one of another shape is another"),
+        ("first", "the first run of a session gives another result, and later ones are right"),
+        ("first-two", "the first 2 runs of a session give other results, and later ones are right"),
+        ("shape", "the first run after a run of another shape gives another result"),
+        ("rows", "the first run after a run of another shape gives another result"),
         ("bound", "a run returns the results of the first feed of its session"),
+        ("part", "something of the first feed of its session is left in the results of later ones"),
         ("before", "a run returns the results of the feed before it"),
         ("last-row", "the last row of the batch is that of the run before it"),
         ("count", "each run is another, as it is in any session: a result depends on how many ran before"),
@@ -52,5 +53,5 @@ def test_a_first_run_is_to_be_warmed_up(asked):
     inv = asked("first")
     verdict = of_order(inv, run_order(inv, inv.question.feeds[0], {}), "output 'y' moves by 50 %")
     assert verdict.kind is VerdictKind.NONDETERMINISTIC_RUN
-    assert "To cure it: warm up: run it once" in verdict.summary
+    assert "Remedy: warm up: run it once" in verdict.summary
     assert verdict.next[0].startswith("triage check consistency")

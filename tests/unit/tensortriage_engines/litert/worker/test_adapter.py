@@ -186,7 +186,7 @@ def test_progress_is_not_what_the_converter_said():
 
 
 class Runtime:
-    """Remembers how an interpreter is asked for."""
+    """Remembers how an interpreter is requested."""
 
     OpResolverType = types.SimpleNamespace(BUILTIN="all", BUILTIN_WITHOUT_DEFAULT_DELEGATES="plain")
 

@@ -1,7 +1,7 @@
 """Every name and argument count of TensorRT that the adapter relies on, against records of the real bindings.
 
 ``tests/data/tensorrt/bindings.json`` was recorded from the bindings of 8.5.3, 10.0.1, 10.12, 10.16, 11.0, 11.4 and RTX
-1.7.1 by the script beside it. What a release lacks must be behind a question (``hasattr`` or a look-up by name).
+1.7.1 by the script next to it. What a release lacks must be behind a question (``hasattr`` or a look-up by name).
 """
 
 import ast

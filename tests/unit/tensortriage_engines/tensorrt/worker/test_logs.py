@@ -1,4 +1,4 @@
-"""What a TensorRT log tells; samples are lines of real logs, their source beside them."""
+"""What a TensorRT log tells; samples are lines of real logs, their source next to them."""
 
 import pytest
 

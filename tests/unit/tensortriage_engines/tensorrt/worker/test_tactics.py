@@ -126,7 +126,7 @@ def test_a_build_that_timed_the_layer_anew_did_not_take_it(tmp_path):
     tactics.log("Autotuning op matMul1(key: 0x1814870c44ff0f8574df6e3dda04cbd7):")
     tactics.log("   3, 0.0112640, 1.00000, 0.50673, sm80_xmma_gemm, 0x665ded9abbf88,")
     tactics.log("The selected tactic is (tactic hash, cost(in ms)):0x665ded9abbf88,  0.011264")
-    with pytest.raises(AdapterError, match="did not take the tactic"):
+    with pytest.raises(AdapterError, match="did not accept the tactic"):
         tactics.told()
 
 

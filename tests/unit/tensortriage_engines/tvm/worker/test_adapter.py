@@ -65,7 +65,7 @@ class Tvm(types.ModuleType):
 
 @pytest.fixture
 def installed(monkeypatch):
-    """Return what puts a stand-in in the place of the package."""
+    """Return what puts a stand-in in place of the package."""
 
     def install(*given, **words):
         tvm = Tvm(*given, **words)
