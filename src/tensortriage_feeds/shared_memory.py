@@ -69,7 +69,7 @@ class Overwritten:
     reads=("results",),
     cost="a run of the target, where a user's program has several outputs",
     ends=(VerdictKind.COMPARISON_UNSOUND,),
-    after="are the outputs in their places?",
+    after="are the outputs in the right order?",
 )
 def overwritten_outputs(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Tell of outputs of a user's program that lie in one memory, where that makes them wrong."""

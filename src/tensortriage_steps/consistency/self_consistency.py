@@ -71,7 +71,7 @@ class SelfAnswers:
     gives=("results", "unasked"),
     cost="about fifteen runs, and one to three quick builds",
     ends=(VerdictKind.NONDETERMINISTIC_RUN,),
-    after="is the reference what the model computes?",
+    after="does the reference compute what the model defines?",
 )
 def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Look for rows and ways to run on which the target contradicts itself; not where it fails already.
