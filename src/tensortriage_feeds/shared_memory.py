@@ -60,7 +60,7 @@ class Overwritten:
 
     @property
     def cure(self) -> str:
-        """What to do."""
+        """Advice on the buffers."""
         return f"return copies, e.g. '{self.output}': array.copy(), before '{self.by}' is written"
 
 

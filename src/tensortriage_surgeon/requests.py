@@ -1,4 +1,4 @@
-"""What edits of models are asked for, each field with its option; light to import, for help is made of it."""
+"""The requests of edits, each field with its option; light to import, since help needs them."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

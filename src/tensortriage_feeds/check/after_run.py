@@ -1,4 +1,4 @@
-"""What ``triage run`` says of a user's program, or of outputs that it saved, that are beyond their limits."""
+"""Findings of ``triage run`` about a user's program, or saved outputs, beyond their limits."""
 
 import contextlib
 import shlex
