@@ -14,7 +14,7 @@ ifndef FUZZ_SEED
 FUZZ_SEED := $(shell $(PYTHON) -c 'import random; print(random.SystemRandom().randrange(1, 2**32))')
 endif
 
-.PHONY: demo test quick near style lint unit lengthy skipped torch coverage fuzz clean
+.PHONY: demo test quick near style lint unit lengthy skipped rest torch coverage fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/triage demo
@@ -52,6 +52,10 @@ lengthy: $(STAMP) $(RTX)
 skipped:
 	! [ -s $(VENV)/skipped ] || $(PYTEST) --again=$(VENV)/skipped
 
+# Both of these at once, as CI does.
+rest: $(STAMP) $(RTX)
+	$(PYTEST) --rest-of=$(VENV)/skipped $(PYTEST_ARGS)
+
 torch: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 
@@ -74,6 +78,7 @@ fuzz: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt $(COMPILED)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[openvino,dev]'
+	$(BIN)/python -m compileall -q -j 2 src worker  # as pip does for what it copies
 	touch $(STAMP)
 
 # TensorRT-RTX (300 MB) builds engines without a GPU; only its tests need it.

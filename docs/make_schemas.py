@@ -36,11 +36,11 @@ from tensortriage.runs.case import CaseFacts
 from tensortriage.runs.tally import Tally
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.edits.edit_pipeline import SurgeryResult
-from tensortriage.workflows.engines.engine_files import BuiltEngine
 from tensortriage_builds.study_result import BuildStudy
 from tensortriage_builds.tactic_diff import TacticDiff
 from tensortriage_engines.conformance.result import ConformanceResult
 from tensortriage_engines.install.environments import EngineList, Environment
+from tensortriage_engines.tensorrt.engine_file import BuiltEngine
 from tensortriage_feeds.check.check import FeedDifference
 from tensortriage_fleet.baseline.baseline_file import Baseline
 from tensortriage_fleet.baseline.result import BaselineResult

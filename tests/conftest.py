@@ -7,7 +7,10 @@ Hypothesis tries the same examples in every run, unless ``FUZZ_SEED`` is set (`m
 more of them.
 """
 
+import functools
+import gc
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -59,11 +62,19 @@ def pytest_configure():
     import running_cli  # once its plugin is known
 
     forked_workers.install(running_cli.server)
+    gc.disable()
+
+
+def pytest_collection_finish():
+    """What is there by now stays: looking through it again and again would take seconds."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser):
     parser.addoption("--skipped-to", type=Path, metavar="FILE", help="write what was skipped, for --again")
     parser.addoption("--again", type=Path, metavar="FILE", help="run only what is listed in a file")
+    parser.addoption("--rest-of", type=Path, metavar="FILE", help="run what is listed in a file, and what is lengthy")
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -85,6 +96,25 @@ def pytest_terminal_summary(terminalreporter, config):
 MARKERS_OF_FOLDERS = {"e2e": ("subprocess",), "engines": ("engine",), "fuzz": ("subprocess", "lengthy")}
 
 
+ALL_LENGTHY = re.compile(r"^pytestmark = (?:pytest\.mark\.lengthy$|\[[^]]*pytest\.mark\.lengthy\b)", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files that hold nothing of what is asked for: importing all takes as long as many tests."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    folder = collection_path.relative_to(Path(__file__).parent).parts[0]
+    marked = "lengthy" in MARKERS_OF_FOLDERS.get(folder, ())
+    some, wanted = marked or "lengthy" in text, config.getoption("-m")
+    if (rest := config.getoption("--rest-of")) is not None:
+        listed = collection_path.relative_to(config.rootpath).as_posix() in _modules(rest)
+        return None if some or listed else True
+    if wanted == "lengthy":
+        return None if some else True
+    return True if wanted == "not lengthy" and (marked or ALL_LENGTHY.search(text)) else None
+
+
 def pytest_collection_modifyitems(config, items):
     """Mark tests by their place: what starts processes, what compiles models in engines; keep what is needed."""
     for item in items:
@@ -92,16 +122,31 @@ def pytest_collection_modifyitems(config, items):
         for marker in MARKERS_OF_FOLDERS.get(folder, ()):
             item.add_marker(marker)
     if (again := config.getoption("--again")) is not None:
-        _keep(items, config, _listed(again))
+        listed = _listed(again)
+        _keep(items, config, lambda item: listed(item.nodeid))
+    if (rest := config.getoption("--rest-of")) is not None:
+        listed = _listed(rest)
+        _keep(items, config, lambda item: listed(item.nodeid) or item.get_closest_marker("lengthy") is not None)
+
+
+@functools.cache
+def _names(path):
+    return frozenset(path.read_text(encoding="utf-8").splitlines() if path.exists() else ())
+
+
+@functools.cache
+def _modules(path):
+    return frozenset(name.partition("::")[0] for name in _names(path))
 
 
 def _listed(path):
     """Return what says whether a file lists a test: by its name, without its case, or by its module."""
-    names = set(path.read_text(encoding="utf-8").splitlines())
+    names = _names(path)
     return lambda name: not names.isdisjoint((name, name.partition("[")[0], name.partition("::")[0]))
 
 
 def _keep(items, config, wanted):
-    """Leave out the tests whose names are not wanted."""
-    config.hook.pytest_deselected(items=[item for item in items if not wanted(item.nodeid)])
-    items[:] = [item for item in items if wanted(item.nodeid)]
+    """Leave out the tests that are not wanted."""
+    kept = [item for item in items if wanted(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
+    items[:] = kept

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 SCRIPT = r"""#!/bin/sh
+[ "$1" != "-S" ] || exec {python} "$@"
 echo "PIP_TARGET=$PIP_TARGET PIP_INDEX_URL=$PIP_INDEX_URL $*" >> {calls}
 case "$*" in
   *"-m venv "*)
@@ -17,7 +18,8 @@ case "$*" in
   *"-c "*) echo 2026.4.1 ;;
 esac
 """
-"""Version 9000 is refused, 9000.1 too in words that are none, and 9 never comes to an end."""
+"""The watchdog of processes runs in the real one. Version 9000 is refused, 9000.1 too in words that are none, and 9
+never comes to an end."""
 
 
 WORKING = r"""  *"-m pip "*) [ ! -e {calls}.broken ] || touch "${{0%/*}}/broken" ;;

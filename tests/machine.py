@@ -18,6 +18,7 @@ CRASHING = "openvino:precision=fp32"
 """The engine that the example of a crash is for; in bf16, on CPUs that have it, it is healthy."""
 
 
+@functools.cache
 def bf16_target():
     """Return an engine that computes in bf16 here: OpenVINO where the CPU can, else the emulation of the format."""
     engine = OpenVinoEngine()

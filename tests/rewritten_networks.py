@@ -197,8 +197,22 @@ class Samples:
         return next(self._left, None)
 
 
+LIKE_ANOTHER = {"digits_vit_mask", "digits_vit_positions"}
+"""Networks that differ from another, ``digits_vit``, in their attention: its products by weights are the same."""
+
+
+def distinct_rewritten(name, folder):
+    """Yield name and path of all that tools make of a network, each graph once."""
+    known = set()
+    for file, path in rewritten(name, folder):
+        content = onnx.load(path).graph.SerializeToString(deterministic=True)
+        if content not in known:
+            known.add(content)
+            yield file, path
+
+
 def rewritten(name, folder):
-    """Yield name and path of all that tools make of a network, and the feed with each."""
+    """Yield name and path of all that tools make of a network."""
     from onnxruntime import quantization
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
     from onnxruntime.transformers.optimizer import optimize_model
@@ -222,7 +236,8 @@ def rewritten(name, folder):
                 yield f"transformers {kind} fp16", to.with_suffix(".half.onnx")
                 quantization.quantize_dynamic(str(to), str(to.with_suffix(".int8.onnx")), extra_options=options)
                 yield f"transformers {kind} dynamic", to.with_suffix(".int8.onnx")
-    for form in ("QDQ", "QOperator"):
+    forms = () if name in LIKE_ANOTHER else ("QDQ", "QOperator")
+    for form in forms:
         for types, channels in (("u8u8", False), ("u8s8", True), ("s8s8", False)):
             kinds = {"u8": quantization.QuantType.QUInt8, "s8": quantization.QuantType.QInt8}
             to = folder / f"{form}{types}.onnx"
@@ -240,7 +255,7 @@ def rewritten(name, folder):
             quantization.quantize_dynamic(str(path), str(to), weight_type=quantization.QuantType[kind])
         yield f"dynamic {kind}", to
         yield f"dynamic {kind}, offline", optimized(to, "ALL", folder / f"{kind}-all.onnx")
-    for bits, block, symmetric in ((4, 16, True), (4, 32, False), (8, 32, True)):
+    for bits, block, symmetric in () if name in LIKE_ANOTHER else ((4, 16, True), (4, 32, False), (8, 32, True)):
         to = folder / f"{bits}-{block}.onnx"
         with quiet():
             tool = MatMulNBitsQuantizer(onnx.load(path), bits=bits, block_size=block, is_symmetric=symmetric)

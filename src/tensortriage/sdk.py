@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from tensortriage.cli.convert.show import show_edit as show_edit
     from tensortriage.cli.declared import target_missing as target_missing
     from tensortriage.cli.documents import print_document as print_document
+    from tensortriage.cli.engine_flags import EngineFlags as EngineFlags
+    from tensortriage.cli.engine_flags import engine_flags as engine_flags
     from tensortriage.cli.inspect.accuracy_table import accuracy_document as accuracy_document
     from tensortriage.cli.inspect.accuracy_table import accuracy_lines as accuracy_lines
     from tensortriage.cli.options import GroupedOption as GroupedOption
@@ -84,7 +86,6 @@ if TYPE_CHECKING:
     from tensortriage.cli.progress import Teller as Teller
     from tensortriage.cli.prompt import Reply as Reply
     from tensortriage.cli.prompt import ask as ask
-    from tensortriage.cli.tensorrt_options import TensorrtOptions as TensorrtOptions
     from tensortriage.compare.comparison import Row as Row
     from tensortriage.compare.judgement.output_judge import Compared as Compared
     from tensortriage.compare.judgement.output_judge import OutputJudge as OutputJudge
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from tensortriage.engines.process.gpus import visible_gpus as visible_gpus
     from tensortriage.engines.process.loaded_code import LOADED_CODE as LOADED_CODE
     from tensortriage.engines.process.loaded_code import code_is_current as code_is_current
+    from tensortriage.engines.process.workers import close_idle as close_idle
     from tensortriage.engines.registry import availabilities as availabilities
     from tensortriage.inputs.conform import check_feed as check_feed
     from tensortriage.inputs.feed import Feed as Feed
@@ -120,10 +122,10 @@ if TYPE_CHECKING:
     from tensortriage.inputs.files.save_data import format_for as format_for
     from tensortriage.inputs.files.save_data import save as save
     from tensortriage.inputs.syntax import Shape as Shape
-    from tensortriage.inputs.syntax import parse_bounds as parse_bounds
-    from tensortriage.inputs.syntax import parse_metadata as parse_metadata
-    from tensortriage.inputs.syntax import parse_outputs as parse_outputs
+    from tensortriage.inputs.syntax import parse_named as parse_named
+    from tensortriage.inputs.syntax import parse_shape as parse_shape
     from tensortriage.inputs.syntax import parse_shapes as parse_shapes
+    from tensortriage.inputs.syntax import split_name as split_name
     from tensortriage.model.inspect.outline import ConstantFacts as ConstantFacts
     from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
     from tensortriage.model.inspect.outline import attribute_text as attribute_text
@@ -140,6 +142,7 @@ if TYPE_CHECKING:
     from tensortriage.model.ir.messages import bodies as bodies
     from tensortriage.model.lint.finding import LintFinding as LintFinding
     from tensortriage.model.lint.finding import Severity as Severity
+    from tensortriage.model.model import ExternalData as ExternalData
     from tensortriage.model.provenance.origin import UNKNOWN as UNKNOWN
     from tensortriage.model.provenance.origin import NodeOrigin as NodeOrigin
     from tensortriage.model.provenance.origin import read_origin as read_origin
@@ -208,11 +211,7 @@ if TYPE_CHECKING:
     from tensortriage.search.answers.answer_cache import AnswerCache as AnswerCache
     from tensortriage.search.answers.answer_cache import Cache as Cache
     from tensortriage.search.driver import minimize as minimize
-    from tensortriage.search.execution.executors import Executor as Executor
-    from tensortriage.search.execution.executors import OracleAnswer as OracleAnswer
-    from tensortriage.search.execution.executors import OracleQuestion as OracleQuestion
     from tensortriage.search.problem import CandidateOutcome as CandidateOutcome
-    from tensortriage.search.problem import Oracle as Oracle
     from tensortriage.search.problem import OracleVerdict as OracleVerdict
     from tensortriage.search.problem import SearchProblem as SearchProblem
     from tensortriage.search.search_result import Progress as Progress
@@ -224,16 +223,19 @@ if TYPE_CHECKING:
     from tensortriage.search.statistics.repeats import runs_needed as runs_needed
     from tensortriage.values.dtype import DType as DType
     from tensortriage.values.dtype import Precision as Precision
+    from tensortriage.values.options import DECLARED as DECLARED
     from tensortriage.values.output_files import check_output as check_output
     from tensortriage.values.serial import dump as dump
     from tensortriage.values.serial import load as load
     from tensortriage.values.serial import to_json as to_json
     from tensortriage.values.serial import to_plain as to_plain
+    from tensortriage.values.spec import ValueSpec as ValueSpec
     from tensortriage.values.store import MappedStore as MappedStore
     from tensortriage.values.store import ShardWriter as ShardWriter
     from tensortriage.values.text import shape as shape
     from tensortriage.values.text import size as size
     from tensortriage.values.text import some as some
+    from tensortriage.values.text import whole_number as whole_number
     from tensortriage.workflows.common.judged import HealthyJudge as HealthyJudge
     from tensortriage.workflows.common.judged import output_judge as output_judge
     from tensortriage.workflows.common.output_selection import OutputChoice as OutputChoice
@@ -244,6 +246,7 @@ if TYPE_CHECKING:
     from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy as SavedAccuracy
     from tensortriage.workflows.edits.convert import format_proof as format_proof
     from tensortriage.workflows.edits.convert import output_passes as output_passes
+    from tensortriage.workflows.edits.convert_request import ConvertRequest as ConvertRequest
     from tensortriage.workflows.edits.edit_pipeline import Pass as Pass
     from tensortriage.workflows.edits.edit_pipeline import SurgeryResult as SurgeryResult
     from tensortriage.workflows.edits.edit_pipeline import model_to_edit as model_to_edit
@@ -268,6 +271,8 @@ if TYPE_CHECKING:
     from tensortriage.workflows.edits.verify_edit import check_weights as check_weights
     from tensortriage.workflows.edits.verify_edit import made_up_or_fitting as made_up_or_fitting
     from tensortriage.workflows.edits.verify_edit import prove as prove
+    from tensortriage.workflows.engines.calibration_feeds import with_calibration as with_calibration
+    from tensortriage.workflows.engines.tactic_files import with_tactics as with_tactics
     from tensortriage.workflows.requests import ENGINES as ENGINES
 
 

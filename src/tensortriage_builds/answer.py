@@ -4,15 +4,16 @@ import contextlib
 import dataclasses
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from tensortriage.sdk import (
+    EngineFlags,
     EngineSpec,
     Progress,
     Teller,
-    TensorrtOptions,
     count,
     dialect,
     duration,
@@ -71,17 +72,22 @@ def build_and_show(request: BuildRequest, *, as_json: bool) -> NoReturn:
     sys.exit(study.exit_code)
 
 
-def with_target(request: BuildRequest, tensorrt: TensorrtOptions) -> BuildRequest:
+def with_target(request: BuildRequest, tensorrt: EngineFlags) -> BuildRequest:
     """Return the request with the engine to build: the named one, else that of Polygraphy's TensorRT flags.
 
     Raises:
         UsageError: When neither says, or both do (``target-missing``, ``usage``).
     """
-    request = dataclasses.replace(request, save_tactics=tensorrt.save_tactics, load_tactics=tensorrt.load_tactics)
-    tensorrt = dataclasses.replace(tensorrt, save_tactics=None, load_tactics=None)
-    flag, target = tensorrt.any_given(), request.target
+    flag, target = tensorrt.any_given("save_tactics", "load_tactics"), request.target
     if target and flag:
         raise click.UsageError(f"{flag} and --target exclude each other: put it in the engine spec")
     if not target and not flag and request.check is None:
         raise target_missing(request.model)
-    return dataclasses.replace(request, target=target or str(EngineSpec("tensorrt", tensorrt.words())))
+    words = tensorrt.words()
+    saved, loaded = words.pop("save_tactics", None), words.pop("load_tactics", None)
+    return dataclasses.replace(
+        request,
+        target=target or str(EngineSpec("tensorrt", words)),
+        save_tactics=Path(saved) if saved else None,
+        load_tactics=Path(loaded) if loaded else None,
+    )

@@ -3,12 +3,14 @@
 from tensortriage.sdk import (
     ARTIFACTS,
     ENGINES,
+    EngineFlags,
     GroupedOption,
-    TensorrtOptions,
     Written,
     command,
+    engine_flags,
     inference_accepted,
     model_type_option,
+    part,
 )
 from tensortriage_builds.request import BuildRequest
 
@@ -34,7 +36,7 @@ REPLAYS = [
 @command(epilog=EPILOG, accepted=[model_type_option(ENGINES), *inference_accepted(ENGINES), *REPLAYS])
 def debug_build(
     request: BuildRequest,
-    tensorrt: TensorrtOptions,
+    tensorrt: EngineFlags = part(factory=engine_flags()),
     *,
     as_json: bool,
 ) -> None:

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage.api import CompareRequest, EngineSpec, Feed, Model
+from tensortriage.api import EngineSpec, Feed, Model
 from tensortriage.diagnose.sdk import (
     OBSERVED,
-    PLAIN,
     Conclusion,
     Evidence,
     Investigation,
@@ -27,7 +26,6 @@ from tensortriage.diagnose.sdk import (
     measure,
     rung,
 )
-from tensortriage.envelope.sdk import feeds_that_run
 from tensortriage_feeds.transforms import Tensors
 
 QUESTION = "do outputs of one run overwrite each other?"
@@ -60,7 +58,7 @@ class Overwritten:
 
     @property
     def cure(self) -> str:
-        """Advice on the buffers."""
+        """The change that separates the outputs."""
         return f"return copies, e.g. '{self.output}': array.copy(), before '{self.by}' is written"
 
 
@@ -114,20 +112,6 @@ def overwritten(lab: Lab, model: Model, feed: Feed, reference: EngineSpec, targe
         if one not in told and all(_differ(made, inverted, name) for name in (one, other)):
             told.add(one)
             yield Overwritten(one, other, errors[one])
-
-
-def told_of(request: CompareRequest) -> Iterator[str]:
-    """Yield what ``triage run`` says of a user's program whose outputs overwrite each other."""
-    targets = [target for target in request.targets if is_foreign(target.name)]
-    if not targets or request.model is None:
-        return
-    model = Model.load(request.model, external_data_dir=request.external_data_dir)
-    with Lab() as lab:
-        for target in targets:
-            feed = feeds_that_run(request.feeding, model, lab)[0]
-            for each in overwritten(lab, model, feed, request.reference or PLAIN, target):
-                yield f"{target}: {each.words}, so that it is off by {error_size(each.error)}"
-                yield f"to cure it: {each.cure}"
 
 
 def _holds(one: np.ndarray, other: np.ndarray) -> bool:

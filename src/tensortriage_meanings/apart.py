@@ -24,13 +24,25 @@ from tensortriage_meanings.rewrite import Rewriter
 from tensortriage_meanings.search import Unexplained
 from tensortriage_meanings.site import Meaning
 
+_FLATTENS = (
+    13,
+    "normalizes all axes from `axis` on (1 by default) before opset 13, and one axis (-1 by default) since",
+)
+OTHERWISE_SINCE = {
+    "Softmax": _FLATTENS,
+    "LogSoftmax": _FLATTENS,
+    "Hardmax": _FLATTENS,
+    "Resize": (11, "maps pixels by `asymmetric` before opset 11, and by `half_pixel` by default since"),
+    "GroupNormalization": (21, "has a scale per group before opset 21, and one per channel since"),
+}
+"""Operators that compute something else from an opset on, without another attribute: the opset, and what."""
 QUESTION = "which of its attributes makes the difference?"
 
 
 @rung(
     QUESTION,
     reads=("concluded", "model_diff"),
-    cost="a run of the reference for each attribute, where several of one op differ",
+    cost="a run of the reference for each attribute that differs",
     ends=(VerdictKind.MODEL_CHANGED,),
     after="what is at fault?",
 )
@@ -44,7 +56,9 @@ def attribute_apart(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     own = changes[0].reference_node if changes else ""
     ways = _ways(beside, own, first.node)
     told = {change.reason: way for change in changes for way in ways if way.words in change.reason}
-    if len(told) < 2 or not first.reason:
+    if first.change == "attribute" and not told:
+        return _by_opset(inv, beside, found)
+    if not told or not first.reason:
         return None
     try:
         kept, left = _enough(inv, beside, own, told)
@@ -54,6 +68,11 @@ def attribute_apart(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     if not is_minor(left, 1.0):
         inv.record.answered(QUESTION, "none of them, alone or together", left=left)
         return None
+    cure = f"; to cure it: {_cure(beside, own, first.node, [told[each] for each in kept])}"
+    summary = found.summary + cure
+    if len(told) == 1:
+        inv.record.answered(QUESTION, f"it does: {_short(kept[0])}", left=left)
+        return dataclasses.replace(found, summary=summary)
     rest = [_short(each) for each in told if each not in kept]
     together = "alone" if len(kept) == 1 else "together"
     words = ", ".join([kept[0], *map(_short, kept[1:])])
@@ -61,7 +80,36 @@ def attribute_apart(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     reason += f"; of no matter here: {'; '.join(rest)}" if rest else ""
     inv.record.answered(QUESTION, words, left=left)
     culprits = [dataclasses.replace(first, reason=reason), *found.culprits[1:]]
-    return dataclasses.replace(found, summary=found.summary.replace(first.reason, reason, 1), culprits=culprits)
+    return dataclasses.replace(found, summary=summary.replace(first.reason, reason, 1), culprits=culprits)
+
+
+def _cure(beside: Correspondence, own: str, other: str, ways: Sequence[Meaning]) -> str:
+    """Return what to write into the file, so that it has the original's attributes."""
+    was = _attributes(beside.original.graph, own)
+    names = [name for way in ways for name in way.attributes]
+    given = [f"{name}={_said(was[name])}" for name in names if name in was]
+    without = [name for name in names if name not in was]
+    told = [f"set {', '.join(given)}"] * bool(given) + [f"leave {', '.join(without)} out"] * bool(without)
+    path = beside.changed.path
+    return f"{' and '.join(told)} at '{other}' of {path.name if path else 'the file'}, as the original has it"
+
+
+def _said(value: object) -> str:
+    return str(np.float32(value)) if isinstance(value, float) else str(_plain(value))
+
+
+def _by_opset(inv: Investigation, beside: Correspondence, found: Conclusion) -> Conclusion | None:
+    """Return the conclusion with the cause where an operator means something else since another opset is declared."""
+    first, opsets = found.culprits[0], (beside.original.opset, beside.changed.opset)
+    since, words = OTHERWISE_SINCE.get(first.op_type, (0, ""))
+    if not min(opsets) < since <= max(opsets):
+        return None
+    inv.record.answered(QUESTION, f"none: {first.op_type} means something else from opset {since} on")
+    return dataclasses.replace(
+        found,
+        summary=f"{found.summary}: the original declares opset {opsets[0]} and the file {opsets[1]}, and "
+        f"{first.op_type} {words}; to cure it: raise the opset with onnx.version_converter, not by its number",
+    )
 
 
 def _short(reason: str) -> str:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator
 
 from tensortriage.diagnose.sdk import (
+    FED_OTHERWISE,
     Answer,
     Conclusion,
     Confidence,
@@ -17,6 +18,7 @@ from tensortriage.diagnose.sdk import (
     VerdictKind,
     enumeration,
     error_size,
+    is_foreign,
     rung,
 )
 from tensortriage_meanings.search import MeaningFound, Ways, explained
@@ -24,14 +26,16 @@ from tensortriage_meanings.site import Meaning
 from tensortriage_meanings.subject import Disputed, DisputingSide, disputed
 from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
+from tensortriage_meanings.table.ends import ENDS
 from tensortriage_meanings.table.operands import OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 
 QUESTION = "does either side interpret an operator differently?"
-TABLE = (*ATTRIBUTES, *BODIES, *OPERANDS)
+TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS)
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )
+EITHER = Confidence(0.55, 0.5, "another input and another meaning of an operator give the same outputs")
 _MOST_TOLD = 3
 
 
@@ -77,9 +81,25 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
         return None
     if not told.sentence:
         inv.record.answered(QUESTION, "no: no known difference of meaning gives those numbers")
-        return None
+        return _unexplained(conclusion, about)
     inv.record.answered(QUESTION, f"yes: {told.sentence}", nodes=list(told.words), before=told.off, ratio=told.ratio)
     return _concluded(inv, conclusion, about, told)
+
+
+def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
+    """Return an undecided conclusion with what is left to ask of a program that shows its outputs alone."""
+    if (
+        conclusion.kind is not VerdictKind.INCONCLUSIVE
+        or about.who.engine is None
+        or not is_foreign(about.who.engine.name)
+    ):
+        return None
+    return dataclasses.replace(
+        conclusion,
+        summary=f"{conclusion.summary}; neither another input nor a known difference of meaning gives its outputs, so "
+        "that its network may be another one: compare its file with --target-model, which tells other weights, or have "
+        "it run the model that it is given, so that its ops can be asked one by one",
+    )
 
 
 def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
@@ -93,6 +113,9 @@ def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
 
 def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told: MeaningTold) -> Conclusion:
     """Return the conclusion with the cause."""
+    if conclusion.confidence is FED_OTHERWISE:
+        summary = f"{conclusion.summary}. The same outputs come of another meaning: {told.sentence}"
+        return dataclasses.replace(conclusion, summary=summary, confidence=EITHER)
     graph = inv.model.graph
     named = [
         Culprit(node.name, node.op_type, node.outputs[0], reason=f"is computed as if {words}")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensortriage.diagnose.sdk import (
+    FED_OTHERWISE,
     PLAIN,
     Casting,
     Conclusion,
@@ -36,6 +37,11 @@ from tensortriage_meanings.search import Tensors, Unexplained
 
 _SURE = 0.7
 """Confidence below which rounding is said of a model that amplifies it, whose ops were not seen."""
+_SCALED = frozenset({
+    "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization",
+    "InstanceNormalization", "GroupNormalization", "LpNormalization", "MeanVarianceNormalization",
+})  # fmt: skip
+"""Operators that undo a scale of their input but for their epsilon: another scale of the input is another epsilon."""
 _UNTOLD = ("", "added", "removed", "op-type", "weight", "wiring")
 """Words of changes that do not say what a file means otherwise."""
 
@@ -109,7 +115,10 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
             return _of_ops(inv, feed, found, reference)
         if inv.golden.are_outputs_alone(feed):
             return _of_outputs(inv, feed, inv.golden.outputs(feed), reference)
-    if kind in (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE) and found.culprits:
+    if found.confidence is FED_OTHERWISE and _SCALED.intersection(node.op_type for node in inv.model.graph.nodes):
+        return _of_outputs(inv, feed, inv.deployed(feed), target)
+    misread = kind is VerdictKind.QUANTIZATION and question.target_model is None and evidence.local is not None
+    if (misread or kind in (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE)) and found.culprits:
         return _of_ops(inv, feed, found, target)
     unseen = evidence.local is None or not evidence.local.metrics
     if kind is VerdictKind.ROUNDING:  # ties that are decided otherwise look like rounding

@@ -35,6 +35,7 @@ from tensortriage_quantize.calibration.calibrated_model import (
 )
 from tensortriage_quantize.calibration.calibration_search import (
     FOLD,
+    Judging,
     Tried,
     Way,
     Ways,
@@ -166,10 +167,8 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         known = [GoalSample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
         before = None if request.metric is None else mean_metric(request.metric, known, golden)
         judges = Judges(deployed, known, _goal(request, known[0].outputs), request.metric, lab)
-        ways = calibrated(
-            model, samples, known, options=request.options, calibrations=request.calibrations, kept=kept,
-            metric=request.metric, lab=lab,
-        )  # fmt: skip
+        tries = [dataclasses.replace(request.options, calibration=each) for each in request.calibrations]
+        ways = calibrated(model, samples, Judging(known, request.metric), tries=tries, lab=lab, kept=kept)
         progress("searching for the nodes that lose most in 8 bits")
         chosen = _chosen(request, model, ways.best, kept, judges)
         grown = outgrown_ranges(model, chosen.quantizer, held_out, lab)

@@ -1,4 +1,4 @@
-"""The requests of edits, each field with its option; light to import, since help needs them."""
+"""Requests to edit models, each field with its option; light to import, since help is made of it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -105,7 +105,7 @@ class SanitizeRequest:
     bounds: Mapping[str, int] = option(
         "--set-unbounded-dds-upper-bound", "[NAME:]N...", "Limit data-dependent sizes by a Min node; without NAME all "
         "those that 'inspect model' lists.",
-        default_factory=dict, read="tensortriage.sdk:parse_bounds", rare=True)
+        default_factory=dict, read="tensortriage_surgeon.syntax:parse_bounds", rare=True)
     to_fp16: bool = flag("--fp-to-fp16", "Convert to fp16; see triage convert.", rare=True)
     infer_shapes: bool = no_inference_field()
     run_for_shapes: bool = flag(
@@ -138,10 +138,10 @@ class ExtractRequest:
     # fmt: off
     inputs: "Mapping[str, ValueSpec] | None" = option(
         "--inputs", "NAME:SHAPE:TYPE...", "Values at which the cut starts, e.g. x:[1,3]:float32 or x:auto:auto  "
-        "[default: the inputs].", default=None, read="tensortriage.sdk:parse_metadata", group=CUT)
+        "[default: the inputs].", default=None, read="tensortriage_surgeon.syntax:parse_metadata", group=CUT)
     outputs: "Mapping[str, DType | None] | None" = option(
         "--outputs", "NAME:TYPE...", "Values at which the cut ends, e.g. y:float32 or y:auto  [default: the outputs].",
-        default=None, read="tensortriage.sdk:parse_outputs")
+        default=None, read="tensortriage_surgeon.syntax:parse_outputs")
     nodes: "NodeChoice" = part(
         factory=NODES,
         names=option("--nodes", "NAME...", "Nodes to cut out: names and patterns.", default=()),

@@ -97,3 +97,40 @@ def test_outputs_that_overwrite_each_other_are_told_by_run_and_diagnose(tmp_path
     for text in (ran.stdout, verdict["summary"]):
         assert "output 'a' holds the numbers of 'b', whose memory it shares" in text
         assert "return copies, e.g. 'a': array.copy()" in text
+
+
+CHANGED = """import numpy as np, onnxruntime
+class App:
+    def compile(self, model_path, options):
+        self.session = onnxruntime.InferenceSession(str(model_path))
+        return self
+    def run(self, feed):
+        names = [each.name for each in self.session.get_outputs()]
+        out = dict(zip(names, self.session.run(names, feed)))
+        return {name: np.round(array, 2) if name == "b" else array for name, array in out.items()}
+"""
+
+
+@pytest.mark.lengthy
+def test_outputs_that_a_program_changes_are_told_by_run_and_diagnose(tmp_path):
+    models.write(tmp_path / "m.onnx", SQUARES)
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32))
+    (tmp_path / "app.py").write_text(CHANGED)
+    given = ["m.onnx", "--inputs", "x.npz", "--target", "script:app.py"]
+    ran, diagnosed = triage("run", *given, cwd=tmp_path), triage("diagnose", *given, "--json", cwd=tmp_path)
+    assert (ran.returncode, diagnosed.returncode) == (1, 1)
+    verdict = json.loads(diagnosed.stdout)["verdict"]
+    assert verdict["verdict"] == "comparison-unsound"
+    for text in (ran.stdout, verdict["summary"]):
+        assert "changes what its network computes: 'b' is the model's rounded to 2 decimals" in text
+
+
+@pytest.mark.lengthy
+def test_an_op_at_fault_is_no_change_of_the_program(tmp_path):
+    models.write(tmp_path / "m.onnx", SQUARES)
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32))
+    (tmp_path / "planted.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
+    target = "script:planted.py,kind=scale,node=two,amount=100"
+    done = triage("diagnose", "m.onnx", "--inputs", "x.npz", "--target", target, "--json", cwd=tmp_path)
+    verdict = json.loads(done.stdout)["verdict"]
+    assert (verdict["verdict"], verdict["culprits"][0]["node"]) == ("local-fault", "two")

@@ -18,7 +18,8 @@ FIRST = [
 ]  # fmt: skip
 CHEAP = [
     "gelu-of-the-other-form", "square-matrix-transposed", "division-by-a-vanished-epsilon", "nearest-pixel",
-    "resize-with-another-grid", "clip-of-the-low-bits",
+    "resize-with-another-grid", "clip-of-the-low-bits", "large-floats-made-integers", "layer-normalization-in-int8",
+    "noise-of-a-vocoder", "neighbours-of-equal-distance", "backward-half-starts-elsewhere",
 ]  # fmt: skip
 
 

@@ -17,7 +17,6 @@ import pytest
 
 from cluster_nodes import cluster, kill_one
 from models import chain, mlp
-from reducing import NEEDS, dag
 
 pytestmark = [
     pytest.mark.lengthy,
@@ -75,19 +74,6 @@ def reduced(folder, name, *words, env=None):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     return [node["name"] for node in found["kept"]], found["checks"], (folder / f"{name}.onnx").read_bytes()
-
-
-def test_engines_on_a_cluster_give_the_same_result_and_nothing_stays(tmp_path):
-    names = dag(tmp_path)
-    (tmp_path / "needs.py").write_text(NEEDS.format(needed=(names[4], names[15])))
-    with tempfile.TemporaryDirectory(prefix="t") as scratch:
-        env = {**os.environ, "TMPDIR": scratch, "HOME": str(tmp_path / "home")}
-        words = ("--target", "script:needs.py:Engine", "--inputs", "m.npz", "--shrink-budget", "0")
-        alone = reduced(tmp_path, "alone", *words, env=env)
-        assert reduced(tmp_path, "there", *words, "--cluster", "local:2", env=env) == alone
-        assert alone[0] == [names[4], names[15]] or set(alone[0]) >= {names[4], names[15]}
-        assert list(Path(scratch).iterdir()) == []
-        assert not (tmp_path / "home").exists()
 
 
 @pytest.mark.parametrize("where", [(), ("--cluster", "local:2")], ids=["here", "cluster"])

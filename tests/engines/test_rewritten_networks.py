@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from machine import exact_int8
-from rewritten_networks import NETWORKS, feed_of, rewritten
+from rewritten_networks import NETWORKS, distinct_rewritten, feed_of
 from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.errors import BuildFailed, EngineError
@@ -32,7 +32,7 @@ EXPECTED = {
 def test_no_operator_is_without_arithmetic_or_type(name, tmp_path):
     wrong, seen, count = [], set(), 0
     whole = feed_of(NETWORKS[name]())
-    for file, path in rewritten(name, tmp_path):
+    for file, path in distinct_rewritten(name, tmp_path):
         model = onnx.load(path)
         feed = {
             value.name: whole[value.name] for value in model.graph.input
@@ -54,6 +54,6 @@ def test_no_operator_is_without_arithmetic_or_type(name, tmp_path):
             off = np.linalg.norm(own[output] - array) / np.linalg.norm(array)
             if not off < allowed:
                 wrong.append(f"{file}: {output} is {off:.2g} off")
-    assert count > 30
+    assert count > 10
     assert not wrong
     assert seen >= EXPECTED.get(name, set())

@@ -9,12 +9,12 @@ from tensortriage.search.answers.answer_cache import AnswerCache
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS, minimize
 from tensortriage.search.execution.executors import InProcess
-from tensortriage.search.passes.deletion import delta_debug, one_minimal
+from tensortriage.search.passes.deletion import one_minimal
 from tensortriage.search.search_result import SearchBudget, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 
 SHARES = st.sampled_from([0.0, 0.1, 0.5, 0.9])
-PASSES = st.sampled_from([TO_ITEMS, (delta_debug, one_minimal), (one_minimal,)])
+PASSES = st.sampled_from([TO_ITEMS, (one_minimal,)])
 
 
 @st.composite

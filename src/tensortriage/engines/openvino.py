@@ -24,7 +24,8 @@ from tensortriage.engines.capabilities import (
 from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.by_shape import SessionByShape
 from tensortriage.engines.process.given_files import FILE
-from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession, installed
+from tensortriage.engines.process.interpreters import WORKER_OPTION
+from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession, installed
 from tensortriage.engines.process.model_terms import ModelTerms
 from tensortriage.engines.spec import HARDWARE
 from tensortriage.errors import TriageError, UsageError

@@ -12,7 +12,8 @@ from typing import ClassVar
 from tensortriage.engines.base import Availability, Limits
 from tensortriage.engines.capabilities import Calibrates, OffersLadder, PinsTactics, ReportsPrecision
 from tensortriage.engines.options import read_options
-from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
+from tensortriage.engines.process.interpreters import WORKER_OPTION
+from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
 from tensortriage.engines.process.model_terms import ModelTerms
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import Precision

@@ -28,8 +28,8 @@ from tensortriage.engines.process.given_files import HeldOtherwise as HeldOtherw
 from tensortriage.engines.process.given_files import beside as beside
 from tensortriage.engines.process.given_files import checked_file as checked_file
 from tensortriage.engines.process.given_files import without_file as without_file
+from tensortriage.engines.process.interpreters import WORKER_OPTION as WORKER_OPTION
 from tensortriage.engines.process.interpreters import packages_digest as packages_digest
-from tensortriage.engines.process.isolated import WORKER_OPTION as WORKER_OPTION
 from tensortriage.engines.process.isolated import IsolatedEngine as IsolatedEngine
 from tensortriage.engines.process.isolated import IsolatedSession as IsolatedSession
 from tensortriage.engines.process.isolated import installed as installed

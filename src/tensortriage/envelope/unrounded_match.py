@@ -149,11 +149,6 @@ class UnroundedMatch:
         """The output that is farthest from the network, by its limit."""
         return max(self.outputs, key=lambda name: self.outputs[name].error / max(self.outputs[name].limit, 1e-300))
 
-    @property
-    def costliest(self) -> str:
-        """The output with the largest cost of rounding."""
-        return max(self.outputs, key=lambda name: self.outputs[name].cost)
-
     @classmethod
     def of(
         cls,

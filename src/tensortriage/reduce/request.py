@@ -139,7 +139,7 @@ class ReduceRequest:
     jobs: int = option(
         "--jobs -j", "N", "Number of checks at once; each command then runs in a folder of its own.",
         default=1, least=1)
-    cluster: NamedCluster | None = cluster_field()
+    cluster: NamedCluster | None = cluster_field("Run checks of --check there: ")
     premise: int = option(
         "--premise", "N", "Runs of the whole model before the search; give more for a fault that rarely shows.",
         default=3, least=1)

@@ -4,18 +4,14 @@ Who knows such a cluster registers, under `GROUP`, what reads the value of the o
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from tensortriage.errors import UsageError
 from tensortriage.values.registered import registered
 
 if TYPE_CHECKING:
-    from tensortriage.engines.spec import EngineSpec
     from tensortriage.runs.commands.process import RunsCommands
-    from tensortriage.search.execution.executors import Executor
-    from tensortriage.search.problem import Oracle
 
 GROUP = "tensortriage.clusters"
 """Entry-point group of functions that make a `NamedCluster` of the value of ``--cluster``."""
@@ -35,22 +31,6 @@ class OpenedCluster(ABC):
     @abstractmethod
     def commands(self) -> "RunsCommands":
         """Return a runner of commands there."""
-
-    @abstractmethod
-    def checks(
-        self,
-        oracle: "Oracle[str]",
-        target: "EngineSpec",
-        parts: "Callable[[], tuple[Callable[[Any], Oracle[str]], Any] | None]",
-    ) -> "AbstractContextManager[Executor[str]]":
-        """Return a context manager that runs checks there, and ends them at its exit.
-
-        Args:
-            oracle: Answers in this process as long as there are no parts.
-            target: The engine that checks need.
-            parts: What makes the oracle there, a function of an importable module, and what it makes it of, sent once;
-                None as long as that is not known.
-        """
 
 
 class NamedCluster(ABC):

@@ -163,7 +163,7 @@ def _function(given: Any) -> Any:
 _MODULES = re.compile(r"(?:\w+\.)+(?=\w)")
 """The modules before the names in an annotation."""
 
-_PROTOCOLS = frozenset({"Any", "Person"})
+_PROTOCOLS = frozenset({"Any", "EngineFlags", "Person"})
 """Types that any object may be of."""
 
 _BY_CONTAINER: Mapping[str, Callable[[Any], Any]] = {

@@ -72,6 +72,11 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener | None = None) ->
             slug="reduce-no-judge",
             cure="give --target or --check",
         )
+    if request.cluster is not None and request.check is None:
+        raise UsageError(
+            "a cluster runs the checks of a command", slug="cluster-without-check",
+            cure="let a command judge: --check; --jobs asks an engine several times at once",
+        )  # fmt: skip
     for spec in (request.target, request.reference) if request.target else ():
         usable(spec, limits=request.limits, anew=True)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
@@ -83,7 +88,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener | None = None) ->
         model = without_constant_nodes(model)
     phases = Phases(request.mode.value, apart=request.mode.is_polygraphys)
     with Case(request.case, fresh=request.fresh) as case, contextlib.ExitStack() as entered:
-        place = _place(request, entered)
+        place = None if request.cluster is None else entered.enter_context(request.cluster.opened())
         asking: Asking = entered.enter_context(
             contextlib.closing(_asking(request, model, case, listener, phases, place))
         )
@@ -145,13 +150,6 @@ def _observer(listener: ReduceListener, good: PassingPieces) -> Callable[[Progre
     return observe
 
 
-def _place(request: ReduceRequest, entered: contextlib.ExitStack) -> OpenedCluster | None:
-    """Connect to the cluster, if there is one and the judge is not a person."""
-    if request.cluster is None or not (request.target or request.check):
-        return None
-    return entered.enter_context(request.cluster.opened())
-
-
 def _asking(
     request: ReduceRequest,
     model: Model,
@@ -179,7 +177,6 @@ def _asking(
         repeats=Repeats(premise=request.premise),
         say=listener.progress,
         jobs=request.jobs,
-        cluster=place,
     )
     return EngineAsking(_premises(question, case, listener), engine_request)
 

@@ -6,13 +6,12 @@ come from closed formulas in numpy, never from another engine.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper, numpy_helper, parser
 
 from tensortriage.engines.sdk import DType
 
@@ -69,48 +68,27 @@ def small(*shape: int, start: int = 0) -> np.ndarray:
 
 
 def _proto(
-    nodes: Sequence[onnx.NodeProto],
-    inputs: Sequence[tuple[str, DType, Sequence[int | str]]],
-    outputs: Sequence[tuple[str, DType, Sequence[int | str]]],
-    weights: Tensors | None = None,
-    *,
-    opset: int = OPSET,
-    ir_version: int = IR_VERSION,
+    text: str, weights: Tensors | None = None, *, opset: int = OPSET, ir_version: int = IR_VERSION
 ) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        list(nodes),
-        "conformance",
-        [helper.make_tensor_value_info(name, dtype.value, list(shape)) for name, dtype, shape in inputs],
-        [helper.make_tensor_value_info(name, dtype.value, list(shape)) for name, dtype, shape in outputs],
-        [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version)
-
-
-def _node(op_type: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
-    name = f"{op_type.lower()}_{outputs.split()[0]}"
-    return helper.make_node(op_type, inputs.split(), outputs.split(), name=name, **attributes)
-
-
-_F, _I = DType.FLOAT, DType.INT64
+    """Return a model from ONNX text, with weights, and a name for each node: its type and its first result."""
+    proto = parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["": {opset}]> conformance {text}')
+    proto.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in (weights or {}).items())
+    for node in proto.graph.node:
+        node.name = f"{node.op_type.lower()}_{node.output[0]}"
+    return proto
 
 
 def _mlp(name: str = "mlp", *, external: bool = False) -> Example:
     second = np.zeros((5, 3), np.float32)
     second[[0, 2, 4], [0, 1, 2]] = [1, -1, 1]
     weights = {"w1": small(4, 5), "b1": small(5, start=1), "w2": second}
-    nodes = [
-        _node("MatMul", "x w1", "h1"),
-        _node("Add", "h1 b1", "h2"),
-        _node("Relu", "h2", "h3"),
-        _node("MatMul", "h3 w2", "y"),
-    ]
 
     def expected(feed: Tensors) -> Tensors:
         return {"y": np.maximum(feed["x"] @ weights["w1"] + weights["b1"], 0) @ second}
 
-    proto = _proto(nodes, [("x", _F, (2, 4))], [("y", _F, (2, 3))], weights)
-    return Example(name, proto, ({"x": small(2, 4)}, {"x": small(2, 4, start=2)}), expected, external=external)
+    text = "(float[2,4] x) => (float[2,3] y) { h1 = MatMul(x, w1) h2 = Add(h1, b1) h3 = Relu(h2) y = MatMul(h3, w2) }"
+    feeds = ({"x": small(2, 4)}, {"x": small(2, 4, start=2)})
+    return Example(name, _proto(text, weights), feeds, expected, external=external)
 
 
 def _external() -> Example:
@@ -120,11 +98,6 @@ def _external() -> Example:
 def _conv() -> Example:
     weight = small(2, 2, 3, 3) * (np.arange(36).reshape(2, 2, 3, 3) % 3 == 0)
     bias = np.array([1, -1], np.float32)
-    nodes = [
-        _node("Conv", "x w b", "c", pads=[1, 1, 1, 1]),
-        _node("Relu", "c", "r"),
-        _node("MaxPool", "r", "y", kernel_shape=[2, 2], strides=[2, 2]),
-    ]
 
     def expected(feed: Tensors) -> Tensors:
         padded = np.pad(feed["x"], ((0, 0), (0, 0), (1, 1), (1, 1)))
@@ -132,76 +105,61 @@ def _conv() -> Example:
         convolved = np.maximum(np.array(rows).transpose(2, 0, 1) + bias[:, None, None], 0)
         return {"y": convolved.reshape(1, 2, 2, 2, 2, 2).max(axis=(3, 5))}
 
-    proto = _proto(nodes, [("x", _F, (1, 2, 4, 4))], [("y", _F, (1, 2, 2, 2))], {"w": weight, "b": bias})
-    return Example("conv", proto, ({"x": small(1, 2, 4, 4)},), expected)
+    text = """(float[1,2,4,4] x) => (float[1,2,2,2] y) {
+        c = Conv<pads=[1, 1, 1, 1]>(x, w, b) r = Relu(c) y = MaxPool<kernel_shape=[2, 2], strides=[2, 2]>(r) }"""
+    return Example("conv", _proto(text, {"w": weight, "b": bias}), ({"x": small(1, 2, 4, 4)},), expected)
 
 
 def _integers() -> Example:
-    nodes = [_node("Mul", "i two", "m"), _node("Add", "m i", "y"), _node("Cast", "j", "k", to=_I.value)]
-    nodes.append(_node("Sub", "k i", "z"))
-    proto = _proto(
-        nodes,
-        [("i", _I, (3,)), ("j", DType.INT32, (3,))],
-        [("y", _I, (3,)), ("z", _I, (3,))],
-        {"two": np.array(2, np.int64)},
-    )
+    text = """(int64[3] i, int32[3] j) => (int64[3] y, int64[3] z) {
+        m = Mul(i, two) y = Add(m, i) k = Cast<to=7>(j) z = Sub(k, i) }"""
     feed: Tensors = {"i": np.array([-7, 0, 1 << 28], np.int64), "j": np.array([5, -(1 << 29), 3], np.int32)}
+    proto = _proto(text, {"two": np.array(2, np.int64)})
     return Example("integers", proto, (feed,), lambda f: {"y": f["i"] * 3, "z": f["j"].astype(np.int64) - f["i"]})
 
 
 def _booleans() -> Example:
-    nodes = [_node("Not", "q", "n"), _node("And", "p n", "y"), _node("Where", "y a b", "z")]
-    b = DType.BOOL
-    proto = _proto(
-        nodes, [("p", b, (4,)), ("q", b, (4,)), ("a", _F, (4,)), ("b", _F, (4,))], [("y", b, (4,)), ("z", _F, (4,))]
-    )
+    text = """(bool[4] p, bool[4] q, float[4] a, float[4] b) => (bool[4] y, float[4] z) {
+        n = Not(q) y = And(p, n) z = Where(y, a, b) }"""
     feed = {"p": np.array([0, 0, 1, 1], bool), "q": np.array([0, 1, 0, 1], bool), "a": small(4) + 3, "b": small(4) - 3}
     return Example(
-        "booleans", proto, (feed,), lambda f: {"y": f["p"] & ~f["q"], "z": np.where(f["p"] & ~f["q"], f["a"], f["b"])}
+        "booleans",
+        _proto(text),
+        (feed,),
+        lambda f: {"y": f["p"] & ~f["q"], "z": np.where(f["p"] & ~f["q"], f["a"], f["b"])},
     )
 
 
 def _many_outputs() -> Example:
     """Outputs in another order than they are made, one of them used inside as well, and an unused input."""
-    nodes = [_node("Add", "x x", "twice"), _node("Neg", "twice", "negated"), _node("Split", "x", "top bottom", axis=0)]
-    names = {"bottom": (1, 3), "negated": (2, 3), "twice": (2, 3), "top": (1, 3)}
-    proto = _proto(
-        nodes, [("x", _F, (2, 3)), ("unused", _F, (1,))], [(name, _F, shape) for name, shape in names.items()]
-    )
+    text = """(float[2,3] x, float[1] unused)
+        => (float[1,3] bottom, float[2,3] negated, float[2,3] twice, float[1,3] top) {
+        twice = Add(x, x) negated = Neg(twice) top, bottom = Split<axis=0>(x) }"""
     return Example(
         "many-outputs",
-        proto,
+        _proto(text),
         ({"x": small(2, 3), "unused": small(1)},),
         lambda f: {"bottom": f["x"][1:], "negated": f["x"] * -2, "twice": f["x"] * 2, "top": f["x"][:1]},
     )
 
 
 def _dynamic() -> Example:
-    nodes = [_node("MatMul", "x w", "m"), _node("Shape", "x", "s"), _node("Reshape", "m flat", "y")]
+    text = """(float[batch,steps,3] x) => (float[count] y, int64[3] s) {
+        m = MatMul(x, w) s = Shape(x) y = Reshape(m, flat) }"""
     weight = small(3, 2)
-    proto = _proto(
-        nodes,
-        [("x", _F, ("batch", "steps", 3))],
-        [("y", _F, ("count",)), ("s", _I, (3,))],
-        {"w": weight, "flat": np.array([-1], np.int64)},
-    )
     feeds = tuple({"x": small(*shape, start=i)} for i, shape in enumerate([(1, 1, 3), (2, 4, 3), (3, 1, 3)]))
     return Example(
         "dynamic-shapes",
-        proto,
+        _proto(text, {"w": weight, "flat": np.array([-1], np.int64)}),
         feeds,
         lambda f: {"y": (f["x"] @ weight).reshape(-1), "s": np.array(f["x"].shape, np.int64)},
     )
 
 
 def _scalar() -> Example:
-    proto = _proto(
-        [_node("Add", "x one", "y"), _node("ReduceMax", "v", "z", keepdims=0)],
-        [("x", _F, ()), ("v", _F, (3,))],
-        [("y", _F, ()), ("z", _F, ())],
-        {"one": np.array(1, np.float32)},
-    )
+    text = "(float x, float[3] v) => (float y, float z) { y = Add(x, one) z = ReduceMax<keepdims=0>(v) }"
     feed = {"x": np.array(2, np.float32), "v": np.array([1, 4, 2], np.float32)}
+    proto = _proto(text, {"one": np.array(1, np.float32)})
     return Example("scalars", proto, (feed,), lambda f: {"y": f["x"] + 1, "z": f["v"].max()})
 
 
@@ -213,61 +171,69 @@ def _names() -> Example:
         helper.make_node("Neg", [before], [after], name=f"node/{after}|{i}")
         for i, (before, after) in enumerate(zip(inputs, outputs, strict=True))
     ]
-    proto = _proto(nodes, [(n, _F, (2,)) for n in inputs], [(n, _F, (2,)) for n in outputs])
+    given, made = (
+        [helper.make_tensor_value_info(name, DType.FLOAT.value, [2]) for name in names] for names in (inputs, outputs)
+    )
+    proto = helper.make_model(
+        helper.make_graph(nodes, "conformance", given, made),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+    )
     feed = {name: small(2, start=i) + i for i, name in enumerate(inputs)}
     return Example("hostile-names", proto, (feed,), lambda f: {o: -f[i] for i, o in zip(inputs, outputs, strict=True)})
 
 
 def _zero_size() -> Example:
-    proto = _proto([_node("Relu", "x", "y")], [("x", _F, ("n", 3))], [("y", _F, ("n", 3))])
+    proto = _proto("(float[n,3] x) => (float[n,3] y) { y = Relu(x) }")
     feeds = ({"x": small(0, 3)}, {"x": small(2, 3)})
     return Example("zero-size", proto, feeds, lambda f: {"y": np.maximum(f["x"], 0)})
 
 
 def _branch() -> Example:
-    def body(name: str, op_type: str) -> onnx.GraphProto:
-        output = helper.make_tensor_value_info(name, _F.value, [2])
-        return helper.make_graph([helper.make_node(op_type, ["x"], [name], name=f"inner_{name}")], name, [], [output])
-
-    node = helper.make_node("If", ["c"], ["y"], name="if_y", then_branch=body("t", "Neg"), else_branch=body("e", "Abs"))
-    proto = _proto([node], [("c", DType.BOOL, ()), ("x", _F, (2,))], [("y", _F, (2,))])
+    text = """(bool c, float[2] x) => (float[2] y) { y = If(c) <
+        then_branch = t () => (float[2] t) { t = Neg(x) }, else_branch = e () => (float[2] e) { e = Abs(x) } > }"""
     values = np.array([-3, 2], np.float32)
     feeds = ({"c": np.array(True), "x": values}, {"c": np.array(False), "x": values})
-    return Example("if", proto, feeds, lambda f: {"y": -f["x"] if f["c"] else np.abs(f["x"])})
+    return Example("if", _proto(text), feeds, lambda f: {"y": -f["x"] if f["c"] else np.abs(f["x"])})
 
 
 def _input_as_output() -> Example:
-    proto = _proto([_node("Neg", "x", "y")], [("x", _F, (3,))], [("x", _F, (3,)), ("y", _F, (3,))])
+    proto = _proto("(float[3] x) => (float[3] x, float[3] y) { y = Neg(x) }")
     return Example("input-as-output", proto, ({"x": small(3)},), lambda f: {"x": f["x"], "y": -f["x"]})
 
 
 def _weight_as_output() -> Example:
     weight = small(3) + 2
-    proto = _proto([_node("Add", "x w", "y")], [("x", _F, (3,))], [("w", _F, (3,)), ("y", _F, (3,))], {"w": weight})
+    proto = _proto("(float[3] x) => (float[3] w, float[3] y) { y = Add(x, w) }", {"w": weight})
     return Example("weight-as-output", proto, ({"x": small(3)},), lambda f: {"w": weight, "y": f["x"] + weight})
 
 
 def _strings() -> Example:
-    proto = _proto([_node("Identity", "x", "y")], [("x", DType.STRING, (2,))], [("y", DType.STRING, (2,))])
     feed: Tensors = {"x": np.array(["plain", "ünïcode 入"], dtype=object)}
-    return Example("strings", proto, (feed,), lambda f: {"y": f["x"]})
+    return Example(
+        "strings", _proto("(string[2] x) => (string[2] y) { y = Identity(x) }"), (feed,), lambda f: {"y": f["x"]}
+    )
 
 
 def _format(dtype: DType) -> Example:
     """Arithmetic in a format, fed and answered in it."""
-    proto = _proto([_node("Add", "x x", "s"), _node("Abs", "s", "y")], [("x", dtype, (3,))], [("y", dtype, (3,))])
+    word = dtype.name.lower()
+    proto = _proto(f"({word}[3] x) => ({word}[3] y) {{ s = Add(x, x) y = Abs(s) }}")
     feed = {"x": np.array([-1, 2, 3], np.float32).astype(dtype.numpy)}
     return Example(dtype.label.replace("_", "-"), proto, (feed,), lambda f: {"y": np.abs(f["x"] + f["x"])})
 
 
 def _stored(dtype: DType) -> Example:
     """A format that values are only stored in: fed in it, cast to float32, and cast back."""
-    nodes = [_node("Cast", "x", "f", to=_F.value), _node("Abs", "f", "y"), _node("Cast", "y", "z", to=dtype.value)]
-    proto = _proto(nodes, [("x", dtype, (3,))], [("y", _F, (3,)), ("z", dtype, (3,))], opset=21, ir_version=10)
+    word = dtype.name.lower()
+    text = (
+        f"({word}[3] x) => (float[3] y, {word}[3] z) {{ f = Cast<to=1>(x) y = Abs(f) z = Cast<to={dtype.value}>(y) }}"
+    )
     feed = {"x": np.array([1, 7, 0 if dtype is DType.UINT8 else -4], np.float32).astype(dtype.numpy)}
 
     def expected(given: Tensors) -> Tensors:
         magnitude = np.abs(given["x"].astype(np.float32))
         return {"y": magnitude, "z": magnitude.astype(dtype.numpy)}
 
+    proto = _proto(text, opset=21, ir_version=10)
     return Example(f"stored-{dtype.label}".replace("_", "-"), proto, (feed,), expected)

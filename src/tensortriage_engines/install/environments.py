@@ -1,8 +1,8 @@
 """Environments for engines: a virtual environment per engine and version, made on request, and used as a worker.
 
 Engines pin each other's libraries, and two versions of one engine cannot be in one Python. So each lives in a virtual
-environment of its own under the user's data folder, and runs from there with ``worker=``. It is made beside the one
-that may be there, and takes its place once its engine has converted and run a small network in it.
+environment of its own under the user's data folder, and runs from there with ``worker=``. It counts once its engine has
+converted and run a small network in it; until then the one that may be there is kept aside.
 """
 
 import dataclasses
@@ -19,24 +19,24 @@ from tensortriage.sdk import (
     TriageError,
     UsageError,
     availabilities,
+    close_idle,
     dump,
     environments_folder,
     load,
 )
 from tensortriage_engines.conformance.trial import try_out
-from tensortriage_engines.install.pythons import interpreter, lacking, minors_with, needed, offered
+from tensortriage_engines.install.pythons import interpreter, lacking, minors_with, needed
 from tensortriage_engines.install.recipes import RECIPES, Ingredients
 from tensortriage_engines.install.virtual_environment import (
     MARK,
     PYTHON,
     call,
-    check_ours,
-    clear,
+    empty,
     failed,
     locked,
     make,
+    replacing,
     restore,
-    stand,
 )
 
 ENVIRONMENT_FORMAT = "tensortriage.environment/1"
@@ -170,9 +170,9 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
             cure="set XDG_DATA_HOME to another folder",
         )
     try:
-        with locked(around) as lock:
+        with locked(around):
             restore(around / name, ENVIRONMENT_NOTE)
-            return _known(name, made_of, say) or _make(engine, name, made_of, lock, say)
+            return _known(name, made_of, say) or _make(engine, name, made_of, say)
     except OSError as error:
         raise failed(f"{error.filename or around}: {error.strerror or error}") from error
 
@@ -221,19 +221,14 @@ def _known(name: str, made_of: Ingredients, say: Callable[[str], None]) -> Envir
     return None
 
 
-def _make(engine: str, name: str, made_of: Ingredients, lock: int, say: Callable[[str], None]) -> Environment:
+def _make(engine: str, name: str, made_of: Ingredients, say: Callable[[str], None]) -> Environment:
     folder = environments_folder() / name
-    part = environments_folder() / f".new-{name}"
-    check_ours(folder, ENVIRONMENT_NOTE)
-    try:
-        python = _installed(engine, part, made_of, lock, say)
+    close_idle()  # a worker of the one that was there
+    with replacing(folder, ENVIRONMENT_NOTE):
+        python = _installed(engine, folder, made_of, say)
         version = _tried(engine, python, made_of, say)
-        made = Environment(engine, name, str(folder / PYTHON), (*made_of.requirements, *made_of.bare), version)
-        dump(made, part / ENVIRONMENT_NOTE)
-        stand(part, folder, ENVIRONMENT_NOTE)
-    except BaseException:
-        clear(part, ENVIRONMENT_NOTE)
-        raise
+        made = Environment(engine, name, str(python), (*made_of.requirements, *made_of.bare), version)
+        dump(made, folder / ENVIRONMENT_NOTE)
     return made
 
 
@@ -243,7 +238,7 @@ def _tried(engine: str, python: Path, made_of: Ingredients, say: Callable[[str],
     say(f"running a small network on {engine}")
     try:
         code = f"import importlib.metadata as m; print(m.version({recipe.distribution!r}))"
-        version = call([str(python), "-I", "-c", code], "the new Python").strip()
+        version = call([str(python), "-I", "-c", code], "the new Python").split()[-1]
         try_out(recipe.engine, recipe.target(str(python)), str(python))
     except TriageError as error:
         cure = error.cure if made_of == recipe.of() else f"triage engines install {engine}, which is {recipe.version}"
@@ -251,27 +246,24 @@ def _tried(engine: str, python: Path, made_of: Ingredients, say: Callable[[str],
     return version
 
 
-def _installed(engine: str, part: Path, made_of: Ingredients, lock: int, say: Callable[[str], None]) -> Path:
+def _installed(engine: str, folder: Path, made_of: Ingredients, say: Callable[[str], None]) -> Path:
     """Make a new environment with a Python that its packages have wheels for; return its interpreter."""
     what = made_of.bare[0] if RECIPES[engine].alone else made_of.requirements[0]
     base = interpreter(made_of.pythons)
     if not base:
         raise needed(what, made_of.pythons)
     try:
-        clear(part, ENVIRONMENT_NOTE)
-        return make(part, base, made_of.requirements, lock, say, made_of.bare)
+        return make(folder, base, made_of.requirements, say, made_of.bare)
     except EngineMissing as error:
         package, version = lacking(error.message)
         if not package:
             raise
-        say(f"{package} {version} does not support this Python: looking for one that does")
-        instead = offered(base, package, version) if package == RECIPES[engine].distribution else ""
-        cure = f"triage engines install {engine}=={instead}" if instead else ""
+        say(f"{package} {version} is not for this Python: looking for one that is")
         minors = minors_with(base, package, version)
         if not minors:
-            raise failed(f"there is no {package} {version} for any Python here", cure=cure) from error
+            raise failed(f"there is no {package} {version} for any Python here") from error
         base = interpreter(made_of.pythons, minors)
         if not base:
-            raise needed(f"{package} {version}", made_of.pythons, minors, cure=cure) from error
-    clear(part, ENVIRONMENT_NOTE)
-    return make(part, base, made_of.requirements, lock, say, made_of.bare)
+            raise needed(f"{package} {version}", made_of.pythons, minors) from error
+    empty(folder)
+    return make(folder, base, made_of.requirements, say, made_of.bare)

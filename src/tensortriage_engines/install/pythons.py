@@ -20,8 +20,6 @@ KNOWN_MINORS = range(8, 15)
 """The Pythons that are searched and tried: from the worker's oldest to the newest release."""
 _NO_WHEEL = re.compile(r"No matching distribution found for ([\w.-]+)(?:\[[\w,]*\])?==([\w.+!-]+)")
 _VERSIONS = re.compile(r"Available versions: (.*)")
-_SHOWN = 2
-"""Number of versions that a message offers."""
 
 
 def interpreter(pythons: Pythons, minors: Sequence[int] = tuple(KNOWN_MINORS)) -> str:
@@ -53,23 +51,20 @@ def _found(minor: int) -> Iterator[str]:
         yield from sorted(map(str, kept), key=in_order, reverse=True)
 
 
-def needed(
-    what: str, pythons: Pythons, minors: Sequence[int] = tuple(KNOWN_MINORS), *, cure: str = ""
-) -> EngineMissing:
+def needed(what: str, pythons: Pythons, minors: Sequence[int] = tuple(KNOWN_MINORS)) -> EngineMissing:
     """Return the error for packages that no Python here takes.
 
     Args:
         what: Package and version, for the message.
         pythons: As for `interpreter`.
         minors: Likewise.
-        cure: What else can be installed.
     """
     taken = [minor for minor in minors if pythons[0] <= (3, minor) <= pythons[1]]
     span = f"3.{taken[0]} to 3.{taken[-1]}" if len(taken) > 1 else f"3.{taken[0]}"
     here = ".".join(map(str, sys.version_info[:2]))
     return failed(
         f"{what} takes Python {span}: this is {here}, and none is on the PATH or installed by pyenv or uv",
-        cure=" or ".join(filter(None, (f"put python3.{taken[-1]} on the PATH", cure))),
+        cure=f"put python3.{taken[-1]} on the PATH",
     )
 
 
@@ -90,25 +85,11 @@ def minors_with(python: str, package: str, version: str) -> list[int]:
     return [minor for minor in KNOWN_MINORS if version in _listed(python, package, minor)]
 
 
-def offered(python: str, package: str, version: str) -> str:
-    """Return the nearest releases that there are for a Python, as words; empty for none.
-
-    Args:
-        python: One with pip.
-        package: The name of the package.
-        version: The release that there is none of.
-    """
-    every = sorted(_listed(python, package), key=in_order)
-    older = [each for each in every if in_order(each) < in_order(version)][-1:]
-    newer = [each for each in every if in_order(each) > in_order(version)]
-    return " or ".join([*newer[:1], *older][:_SHOWN])
-
-
-def _listed(python: str, package: str, minor: int = 0) -> list[str]:
-    """Return the releases of a package that have wheels for a Python, that one or another."""
+def _listed(python: str, package: str, minor: int) -> list[str]:
+    """Return the releases of a package that have wheels for a Python."""
     words = [python, "-I", "-m", "pip", "index", "versions", "--only-binary=:all:", package]
     try:
-        told = call([*words, *(["--python-version", f"3.{minor}"] if minor else [])], "pip")
+        told = call([*words, "--python-version", f"3.{minor}"], "pip")
     except EngineMissing:  # it lists none
         return []
     found = _VERSIONS.search(told)

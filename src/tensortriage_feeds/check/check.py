@@ -14,6 +14,8 @@ from tensortriage.sdk import DataError, Kind, TriageError, error_size, open_data
 from tensortriage_feeds.check.request import FeedFilesRequest
 from tensortriage_feeds.check.saved_outputs import SavedOutputs
 from tensortriage_feeds.differences import FoundDifference, difference
+from tensortriage_feeds.returned import cure_of as outputs_cure
+from tensortriage_feeds.returned import in_words
 from tensortriage_feeds.transforms import Tensors, cure_of, sentence
 
 FEED_FORMAT = "tensortriage.feed-difference/1"
@@ -123,6 +125,9 @@ def _behind_outputs(
         if saved is None or limits is None:
             return FeedDifference(*files, True, True, "the outputs are those of these inputs, within their limits")
         costs = {name: error_of(figure) for name, figure in saved.figures(saved.run(mine)).items()}
+        if changed := saved.returned(mine):
+            summary = f"the program changed what its network computed: {in_words(changed)}"
+            return FeedDifference(*files, False, True, summary, cure=outputs_cure(changed), costs=costs)
         found = saved.behind(mine, limits)
         if found is None:
             say("trying known differences of meaning")

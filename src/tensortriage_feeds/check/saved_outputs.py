@@ -8,6 +8,7 @@ import numpy as np
 from tensortriage.api import EngineSpec, Feed, Model, understood_otherwise
 from tensortriage.envelope.sdk import Lab, Metrics, Origin, check_feed, error_of, measure_many
 from tensortriage.sdk import HealthyJudge, TriageError
+from tensortriage_feeds.returned import Returned, changes
 from tensortriage_feeds.search import CHANCE_BITS, Nearest, Steps, Wanted, bits_of, search
 from tensortriage_feeds.transforms import Tensors, composed
 
@@ -68,6 +69,13 @@ class SavedOutputs:
         feed = Feed("inputs", tensors, Origin.REAL)
         ask = functools.partial(understood_otherwise, run=lambda changed: of(changed).run(tensors), limits=limits)
         return str(ask(self._model, feed, self.outputs))
+
+    def returned(self, tensors: Tensors) -> Mapping[str, Returned]:
+        """Return what was done to each output that is beyond its limit; empty where that is not known of all."""
+        made = self.run(tensors)
+        figures = self.figures(made)
+        judged = self._judge.judge(Feed("inputs", tensors, Origin.REAL), figures, made)
+        return changes(made, self.outputs, [name for name in figures if not judged[name].within])
 
     def behind(self, tensors: Tensors, limits: Mapping[str, float]) -> Nearest | None:
         """Return the transform of the inputs with which the reference gives the saved outputs; None if unknown."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping
 
 from tensortriage.sdk import UsageError
 
@@ -69,19 +68,3 @@ class TaskNeeds:
 
     gpus: int = 0
     tags: tuple[str, ...] = ()
-
-
-def needs_of_engine(name: str, *, on_gpu: bool, asked: TaskNeeds, offered: Mapping[str, float]) -> TaskNeeds:
-    """Return the resources that a check of an engine needs.
-
-    A node says by a resource with the engine's name that it has that engine; where none does, all nodes are taken to
-    have it. An engine on a GPU has one to itself, where the cluster has any.
-
-    Args:
-        name: Name of the engine.
-        on_gpu: Whether it computes on one.
-        asked: Resources that the user requests for a check.
-        offered: Resources of the cluster.
-    """
-    tags = tuple(dict.fromkeys((*asked.tags, *((name,) if name in offered else ()))))
-    return TaskNeeds(max(asked.gpus, 1 if on_gpu and offered.get("GPU", 0) >= 1 else 0), tags)

@@ -2,14 +2,12 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-from tensortriage.sdk import EngineSpec, Executor, NamedCluster, OpenedCluster, Oracle, resolved_engine
-from tensortriage_fleet.cluster.cluster_checks import ClusterChecks
+from tensortriage.sdk import NamedCluster, OpenedCluster
 from tensortriage_fleet.cluster.cluster_commands import ClusterCommands
-from tensortriage_fleet.cluster.cluster_spec import ClusterSpec, TaskNeeds, needs_of_engine
-from tensortriage_fleet.cluster.ray_cluster import Cluster, Shared, open_cluster
+from tensortriage_fleet.cluster.cluster_spec import ClusterSpec, TaskNeeds
+from tensortriage_fleet.cluster.ray_cluster import Cluster, open_cluster
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -18,7 +16,7 @@ class ClusterPlace(OpenedCluster):
 
     Attributes:
         cluster: The cluster.
-        needs: What the user says that a check needs.
+        needs: What the user says that a command needs.
     """
 
     cluster: Cluster
@@ -31,24 +29,6 @@ class ClusterPlace(OpenedCluster):
     def commands(self) -> ClusterCommands:
         """Return the runner of commands there."""
         return ClusterCommands(self.cluster, self.needs)
-
-    @contextlib.contextmanager
-    def checks(
-        self,
-        oracle: Oracle[str],
-        target: EngineSpec,
-        parts: Callable[[], tuple[Callable[[Any], Oracle[str]], Any] | None],
-    ) -> Iterator[Executor[str]]:
-        """Give the runner of a target's checks there; see `OpenedCluster`."""
-        on_gpu = resolved_engine(target).on_gpu
-        needs = needs_of_engine(target.name, on_gpu=on_gpu, asked=self.needs, offered=self.cluster.offered())
-
-        def send() -> Shared | None:
-            found = parts()
-            return None if found is None else self.cluster.share(*found)
-
-        with contextlib.closing(ClusterChecks(self.cluster, needs, oracle=oracle, send=send)) as checks:
-            yield checks
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

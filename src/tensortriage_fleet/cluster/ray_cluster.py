@@ -1,4 +1,4 @@
-"""The one module that imports Ray: connects, runs functions as tasks, sends objects once, and cleans up.
+"""The one module that imports Ray: connects, runs functions as tasks, and cleans up.
 
 Ray runs a task again whose worker or node was lost, on another one, so such a loss costs what was running there and
 nothing else. A cluster that is started here listens on this machine only, asks for a token that nobody else knows, and
@@ -16,14 +16,10 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from tensortriage.sdk import EngineMissing, TriageError, UsageError, WorkerLost
 from tensortriage_fleet.cluster.cluster_spec import ClusterSpec, TaskNeeds
-
-R = TypeVar("R")
-P = TypeVar("P")
-M = TypeVar("M")
 
 RETRIES = 5
 """Restarts of a task whose worker was lost: a node that dies may take several, one after the other."""
@@ -38,19 +34,6 @@ STORE_BYTES = 512 << 20
 """Shared memory of a cluster that is started here; Ray keeps the excess in files."""
 _THREADS = "OMP_NUM_THREADS"
 """Ray sets it to 1 in its workers, which other programs inherit, and sums then come in another order."""
-
-
-class Shared:
-    """An object that was sent to a cluster once, and is made there into another, once per worker.
-
-    Args:
-        make: Makes it; a function of an importable module.
-        reference: Ray's reference to the object.
-    """
-
-    def __init__(self, make: Callable[[Any], Any], reference: Any) -> None:
-        self.make = make
-        self.reference = reference
 
 
 class Cluster:
@@ -88,24 +71,13 @@ class Cluster:
             )
         return found
 
-    def share(self, make: Callable[[P], M], parts: P) -> Shared:
-        """Send an object once; arrays in it are in shared memory, and the same for all workers of a node."""
-        return Shared(make, self._ray.put(parts))
-
-    def submit(
-        self,
-        function: Callable[..., R],
-        *arguments: object,
-        needs: TaskNeeds | None = None,
-        shared: Shared | None = None,
-    ) -> Any:
+    def submit(self, function: Callable[..., object], *arguments: object, needs: TaskNeeds | None = None) -> Any:
         """Begin a task and return a reference to its result.
 
         Args:
-            function: A function of an importable module; with ``shared``, its first argument is the result of that one.
-            arguments: More arguments; they are pickled.
+            function: A function of an importable module.
+            arguments: Its arguments; they are pickled.
             needs: What the task needs of a node.
-            shared: What was sent before.
         """
         asked = needs or TaskNeeds()
         options = self._remote.options(
@@ -115,8 +87,7 @@ class Cluster:
             max_retries=RETRIES,
             name=getattr(function, "__name__", "task"),
         )
-        sent = None if shared is None else (shared.make, [shared.reference])  # in a list: it is not fetched every time
-        return options.remote(function, sent, arguments, self._threads)
+        return options.remote(function, arguments, self._threads)
 
     def ready(self, references: Sequence[Any]) -> list[Any]:
         """Wait until at least one task has ended, and return all that have."""
@@ -298,28 +269,13 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
 
 
-_made: dict[str, Any] = {}
-"""In a worker: objects built from sent ones, by reference."""
-
-
-def _call(
-    function: Callable[..., Any],
-    shared: tuple[Callable[[Any], Any], list[Any]] | None,
-    arguments: tuple[Any, ...],
-    threads: str | None,
-) -> Any:
+def _call(function: Callable[..., Any], arguments: tuple[Any, ...], threads: str | None) -> Any:
     """Run a function in a worker."""
     if threads is None:
         os.environ.pop(_THREADS, None)
     else:
         os.environ[_THREADS] = threads
-    if shared is None:
-        return function(*arguments)
-    make, (reference,) = shared
-    key = reference.hex()
-    if key not in _made:
-        _made[key] = make(importlib.import_module("ray").get(reference))
-    return function(_made[key], *arguments)
+    return function(*arguments)
 
 
 def _version() -> str:

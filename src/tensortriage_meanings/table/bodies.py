@@ -1,4 +1,4 @@
-"""Differences that need other nodes: each is written as the body of a function, in ONNX's text syntax.
+"""Differences that take other nodes to say: each is written as the body of a function, in ONNX's text syntax.
 
 In a body ``$name`` is an attribute of the node, and ``$type`` the type of its result. Constants take the type of an
 operand (CastLike), so that one body serves every type.
@@ -11,6 +11,7 @@ import onnx
 
 from tensortriage.model.sdk import array_of
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
+from tensortriage_meanings.table.integers import IN_FLOAT32, IN_RANGE, INTEGERS
 
 Condition = Callable[[MeantNode], bool]
 
@@ -63,32 +64,6 @@ def _filled(text: str, site: MeantNode) -> str:
             text = text.replace(f"${name}", str(site.attribute(name)))
     dtype = site.dtype(site.node.outputs[0])
     return text.replace("$type", str(7 if dtype is None else onnx.helper.np_dtype_to_tensor_dtype(dtype)))
-
-
-def narrow(ops: str, number: int, words: str) -> MeaningRow:
-    """Return a row of whole numbers of 64 bits that are computed in another type.
-
-    Args:
-        ops: As of `body`.
-        number: ONNX's number of the type.
-        words: As of `Meaning`.
-    """
-
-    def ways(site: MeantNode) -> Iterator[Meaning]:
-        names = [f"v{i}" for i in range(len(site.node.inputs))]
-        if any(value is None or site.dtype(value) != np.int64 for value in site.node.inputs):
-            return
-        given = " ".join(f"n{name} = Cast<to={number}>({name})" for name in names)
-        fmod = _attributes(site)
-        operands = ", ".join(f"n{name}" for name in names)
-        text = f"({', '.join(names)}) => (y) {{ {given} r = {site.op_type}{fmod}({operands}) y = Cast<to=7>(r) }}"
-        yield Meaning(words, body=text, cure=_IN_RANGE)
-
-    return MeaningRow(tuple(ops.split()), ways)
-
-
-def _attributes(site: MeantNode) -> str:
-    return f"<fmod={site.attribute('fmod')}>" if site.op_type == "Mod" else ""
 
 
 def _flattened(site: MeantNode) -> Iterator[Meaning]:
@@ -205,8 +180,6 @@ def _erf_of_gelu(site: MeantNode) -> bool:
     return site.feeds("Add") is not None
 
 
-_IN_FLOAT32 = "large whole numbers were computed in float32, which is exact up to 2^24 only"
-_IN_RANGE = "keep the numbers within that range, or compute them in another type"
 ROUNDED = "write the rounding that is meant with Floor, Ceil, Round or Sign"
 
 BODIES: tuple[MeaningRow, ...] = (
@@ -226,18 +199,13 @@ BODIES: tuple[MeaningRow, ...] = (
         "write a - Floor(a / b) * b",
         when=lambda site: _floating(site),
     ),
-    narrow(
-        "Mod Clip Abs Add Sub Mul Div Neg Max Min Sign Pow",
-        6,
-        "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31",
-    ),
-    narrow("Clip Abs Add Sub Mul Div Neg Max Min Pow", 1, _IN_FLOAT32),
+    *INTEGERS,
     body(
         "Mod",
-        _IN_FLOAT32,
+        IN_FLOAT32,
         "(a, b) => (y) { f = Cast<to=1>(a) g = Cast<to=1>(b) q = Div(f, g) t = Floor(q) p = Mul(t, g) r = Sub(f, p) "
         "y = Cast<to=$type>(r) }",
-        _IN_RANGE,
+        IN_RANGE,
         when=_whole,
     ),
     MeaningRow(("Softmax", "LogSoftmax", "Hardmax"), _flattened),
@@ -246,7 +214,7 @@ BODIES: tuple[MeaningRow, ...] = (
         "a row that is masked everywhere (all -Inf) gave 0, where Softmax by ONNX gives NaN",
         "(x) => (y) { s = Softmax<axis=$axis>(x) n = IsNaN(s) z0 = Constant<value_float=0.0>() z = CastLike(z0, x) "
         "y = Where(n, z, s) }",
-        "mask with a finite number, or put 0 in place of NaN behind the Softmax; newer exporters do",
+        "mask with a finite number, or put 0 in the place of NaN behind the Softmax; newer exporters do",
         when=lambda site: site.opset >= 13 or site.attribute("axis") in (-1, (site.rank() or 0) - 1),
     ),
     body(

@@ -4,9 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.model.sdk import array_of
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
 _EPSILONS = (1e-5, 1e-3, 1e-6, 1e-12, 1e-8, 1e-7, 1e-4, 1e-10, 0.0)
+_FOLDED = (
+    "fold it as w * scale / sqrt(variance + epsilon) and (b - mean) * scale / sqrt(variance + epsilon) + shift, or "
+    "leave the folding to the converter"
+)
 _LARGEST = 0.011
 """Up to this a constant that is added before a root is an epsilon."""
 _GATES: Mapping[str, Mapping[str, Sequence[int]]] = {
@@ -100,6 +105,31 @@ def _pad_order(site: MeantNode) -> Iterator[Meaning]:
             yield Meaning(words, operands={1: np.ascontiguousarray(other)})
 
 
+def _misfolded(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a BatchNormalization as it is folded wrongly: without one of its parts, or by the variance itself."""
+    arrays = [site.constant(index) for index in range(1, 5)]
+    if any(array is None for array in arrays):
+        return
+    scale, shift, mean, variance = (np.asarray(array, np.float64) for array in arrays)
+    dtype, epsilon = np.asarray(arrays[0]).dtype, site.attribute("epsilon")
+    factor = scale / np.sqrt(variance + epsilon)
+    others: dict[str, tuple[int, np.ndarray]] = {
+        "its mean were left out": (3, np.zeros_like(mean)),
+        "its scale were left out": (1, np.ones_like(scale)),
+        "its shift were left out": (2, np.zeros_like(shift)),
+        "it divided by the variance, not by its root": (4, variance**2 - epsilon),
+        "it divided by variance + epsilon, not by its root": (4, (variance + epsilon) ** 2 - epsilon),
+    }
+    made_by = site.made_by("Conv", "ConvTranspose")
+    bias = array_of(made_by.inputs[2]) if made_by is not None and len(made_by.inputs) > 2 else None
+    if bias is not None and bias.shape == shift.shape:
+        others["it were folded without the bias before it"] = (2, shift - factor * bias)
+        others["the bias before it were added unscaled"] = (2, shift + (1.0 - factor) * bias)
+    for words, (index, array) in others.items():
+        if not np.allclose(array, (scale, shift, mean, variance)[index - 1]):
+            yield Meaning(words, operands={index: array.astype(dtype)}, cure=_FOLDED)
+
+
 def _row(ways: Callable[[MeantNode], Iterator[Meaning]], *ops: str, since: int = 0) -> MeaningRow:
     return MeaningRow(ops, ways, since)
 
@@ -111,4 +141,5 @@ OPERANDS: tuple[MeaningRow, ...] = (
     _row(_gates, "LSTM", "GRU"),
     _row(_sizes, "Resize", since=11),
     _row(_pad_order, "Pad"),
+    _row(_misfolded, "BatchNormalization"),
 )

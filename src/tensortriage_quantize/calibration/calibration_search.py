@@ -11,7 +11,6 @@ from tensortriage.api import Feed, Model
 from tensortriage.precision.sdk import PLAIN, GoalSample, Lab, TaskMetric, errors_of, mean_metric
 from tensortriage.sdk import EngineSpec, ModelError
 from tensortriage_quantize.calibration.calibrated_model import (
-    Calibration,
     ModelQuantizer,
     QuantizeOptions,
 )
@@ -93,17 +92,29 @@ def hold_out(samples: Sequence[T]) -> tuple[list[T], list[T]]:
     return [feed for index, feed in enumerate(samples, 1) if index % FOLD], list(samples[FOLD - 1 :: FOLD])
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judging:
+    """Samples that judge calibrations.
+
+    Attributes:
+        samples: They, with the outputs of the float model.
+        metric: Task metric, larger is better; None for the output error.
+        identity: Digest of the samples, and of the metric.
+    """
+
+    samples: Sequence[GoalSample]
+    metric: TaskMetric | None = None
+    identity: str = ""
+
+
 def calibrated(
     model: Model,
     samples: Sequence[Feed],
-    judges: Sequence[GoalSample],
+    judging: Judging,
     *,
-    options: QuantizeOptions,
+    tries: Sequence[QuantizeOptions],
     lab: Lab,
-    calibrations: Collection[Calibration] = tuple(Calibration),
     kept: Collection[str] = (),
-    metric: TaskMetric | None = None,
-    identity: str = "",
 ) -> Ways:
     """Return the model of every calibration, the best first: by the task metric, else by the output error.
 
@@ -112,27 +123,25 @@ def calibrated(
     Args:
         model: The float model.
         samples: What calibrates.
-        judges: Samples to judge by, with the outputs of the float model.
-        options: How; ``calibration`` is that of each try.
+        judging: What judges.
+        tries: How; they differ in the calibration alone.
         lab: Runs the models; the files of the quantizers live in its workspace.
-        calibrations: The calibrations to try.
         kept: Nodes that stay float.
-        metric: Task metric, larger is better.
-        identity: Digest of the samples that judge, and of the metric.
 
     Raises:
         ModelError: When nothing can be quantized, or every quantizer refuses.
         DataError: When a quantizer refuses because an operand is no number on a sample (``quantize-not-finite``).
     """
+    judges, metric, op_types = judging.samples, judging.metric, tries[0].op_types
     found: list[Way] = []
     refused: dict[str, ModelError] = {}
-    for calibration in calibrations:
+    for options in tries:
+        calibration = options.calibration
         lab.progress(f"calibrating on {len(samples)} samples: {calibration.value}")
         folder = lab.workspace.folder / calibration.value
         folder.mkdir()
-        chosen = dataclasses.replace(options, calibration=calibration)
         try:
-            quantizer = ModelQuantizer(model, samples, chosen, folder=folder, lab=lab)
+            quantizer = ModelQuantizer(model, samples, options, folder=folder, lab=lab)
             _require_choice(quantizer, kept)
             made = quantizer.quantized(kept)
             _require_ranges(quantizer)
@@ -145,11 +154,11 @@ def calibrated(
             score = None if metric is None else mean_metric(metric, judges, outputs)
             return _Judged(errors_of([sample.outputs for sample in judges], outputs), score)
 
-        known = lab.derived(_Judged, f"judged: {calibration.value}", PLAIN, made, identity).of(judge)
-        count = sum(model.graph.node(name).op_type in options.op_types for name in {*quantizer.nodes}.difference(kept))
+        known = lab.derived(_Judged, f"judged: {calibration.value}", PLAIN, made, judging.identity).of(judge)
+        count = sum(model.graph.node(name).op_type in op_types for name in {*quantizer.nodes}.difference(kept))
         found.append(Way(Tried(calibration.value, count, known.errors, known.metric), quantizer, made))
     if refused:
-        require_finite(model, options.op_types, samples, lab)
+        require_finite(model, op_types, samples, lab)
     if not found:
         raise next(iter(refused.values()))
     most = math.inf if metric is None else mean_metric(metric, judges, [one.outputs for one in judges])

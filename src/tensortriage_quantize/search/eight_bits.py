@@ -1,10 +1,11 @@
 """A precision search in 8 bits: the best calibration, a session with a switch per node, candidates with Q/DQ pairs."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from tensortriage.api import Model
 from tensortriage.precision.sdk import (
+    Calibrating,
     Choosable,
     EngineSetup,
     GoalSample,
@@ -12,15 +13,13 @@ from tensortriage.precision.sdk import (
     Opened,
     Precision,
     Samples,
-    TaskMetric,
-    ValueSpec,
     explained,
     identity_of,
     sums_in_int16,
 )
 from tensortriage.sdk import digest
 from tensortriage_quantize.calibration.calibrated_model import Calibration, ModelQuantizer, QuantizeOptions
-from tensortriage_quantize.calibration.calibration_search import FOLD, calibrated, hold_out
+from tensortriage_quantize.calibration.calibration_search import FOLD, Judging, calibrated, hold_out
 from tensortriage_quantize.calibration.operand_ranges import require_numbers_in
 from tensortriage_quantize.pairs.engine_styles import style_word, written_for
 from tensortriage_quantize.search.pair_emulation import of_quantizers
@@ -48,11 +47,8 @@ def best_quantizer(
     model: Model,
     options: QuantizeOptions,
     calibrating: Sequence[GoalSample],
-    judging: Sequence[GoalSample],
+    judging: Judging,
     lab: Lab,
-    *,
-    metric: TaskMetric | None = None,
-    identity: str,
     tell: Callable[[str], None],
 ) -> tuple[str, ModelQuantizer]:
     """Return the best way to calibrate a model, by its word and as quantizer.
@@ -61,39 +57,27 @@ def best_quantizer(
         model: The float model.
         options: How; the calibration is chosen.
         calibrating: Samples whose feeds calibrate.
-        judging: Samples to judge by.
+        judging: What chooses the calibration.
         lab: Runs the models; the files of the quantizer live in its workspace.
-        metric: Task metric that chooses the calibration; None for the output error.
-        identity: Digest of the judging samples and of the required accuracy.
         tell: Receives a line on the chosen calibration.
 
     Raises:
         ModelError: When nothing can be quantized, or the quantizer refuses.
     """
     feeds = [sample.feed for sample in calibrating]
-    require_numbers_in([*feeds, *(sample.feed for sample in judging)])
-    ways = calibrated(
-        model,
-        feeds,
-        judging,
-        options=options,
-        lab=lab,
-        metric=metric,
-        identity=identity,
-    )
+    require_numbers_in([*feeds, *(sample.feed for sample in judging.samples)])
+    tries = [dataclasses.replace(options, calibration=each) for each in Calibration]
+    ways = calibrated(model, feeds, judging, tries=tries, lab=lab)
     word = ways.best.tried.calibration
     tell(f"calibrated on {len(feeds)} sample(s): {word} is the best of {len(ways.found)} ways")
     return word, ways.best.quantizer
 
 
 def open_quantized(
-    model: Model,
-    precision: Precision,
-    specs: Mapping[str, ValueSpec],
+    stage: Choosable,
     bench: EngineSetup,
+    calibrated_by: Calibrating,
     *,
-    calibrating: Sequence[GoalSample],
-    metric: TaskMetric | None,
     tell: Callable[[str], None],
     seconds: float | None = None,
 ) -> Opened:
@@ -104,31 +88,27 @@ def open_quantized(
     better ones are returned.
 
     Args:
-        model: The float model.
-        precision: int8 or fp8e4m3.
-        specs: Types of its values.
+        stage: The float model and the format; what can be chosen is found out.
         bench: Where candidates run; its samples judge.
-        calibrating: Samples whose feeds calibrate.
-        metric: Task metric that chooses the calibration; None for the output error.
+        calibrated_by: Samples whose feeds calibrate, and the task metric that chooses the calibration.
         tell: Receives a line on the chosen calibration.
         seconds: Time for measuring each node's effect alone; None for no limit.
 
     Raises:
         ModelError: When nothing can be quantized, or the quantizer refuses.
     """
+    model, precision, (calibrating, metric) = stage.model, stage.precision, calibrated_by
     options = QuantizeOptions(precision=precision, engine=style_word(bench.spec))
-    word, quantizer = best_quantizer(
-        model, options, calibrating, bench.samples, bench.lab,
-        metric=metric, identity=identity_of(bench.samples, bench.goal), tell=tell,
-    )  # fmt: skip
+    judging = Judging(bench.samples, metric, identity_of(bench.samples, bench.goal))
+    word, quantizer = best_quantizer(model, options, calibrating, judging, bench.lab, tell)
 
     def opened(quantizer: ModelQuantizer, *, narrow: bool) -> Opened:
         pairs = quantizer.quantized(float_weights=True)
         emulation = of_quantizers(pairs, bench.samples, bench.goal, lab=bench.lab, seconds=seconds)
         written = (*written_for(options.engine), *["--reduce-range"] * narrow)
-        stage = Choosable(model=model, precision=precision, specs=specs, items=emulation.items, written=written)
-        made = QuantizedCandidates(stage, quantizer, bench=bench, calibrated=calibrated_on, before=int(narrow))
-        return stage, emulation, made
+        found = dataclasses.replace(stage, items=emulation.items, written=written)
+        made = QuantizedCandidates(found, quantizer, bench=bench, calibrated=calibrated_on, before=int(narrow))
+        return found, emulation, made
 
     calibrated_on = digest(word, [sample.feed.digest for sample in calibrating])
     whole = opened(quantizer, narrow=False)

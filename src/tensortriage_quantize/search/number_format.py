@@ -47,10 +47,8 @@ class EightBits(NumberFormat):
         seconds: float | None = None,
     ) -> Opened:
         """See `NumberFormat`: by the best calibration."""
-        samples, metric = calibrating
-        return open_quantized(
-            model, self._precision, specs, setup, calibrating=samples, metric=metric, tell=tell, seconds=seconds
-        )
+        stage = Choosable(model=model, precision=self._precision, specs=specs, items=())
+        return open_quantized(stage, setup, calibrating, tell=tell, seconds=seconds)
 
     def shown(self, source: GoldenValues, tell: Callable[[str], None]) -> CommandCandidates:
         """See `NumberFormat`."""

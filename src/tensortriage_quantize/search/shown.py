@@ -16,6 +16,7 @@ from tensortriage.precision.sdk import (
 )
 from tensortriage.sdk import digest
 from tensortriage_quantize.calibration.calibrated_model import QuantizeOptions
+from tensortriage_quantize.calibration.calibration_search import Judging
 from tensortriage_quantize.pairs.engine_styles import EXPLICIT, written_for
 from tensortriage_quantize.search.eight_bits import best_quantizer, held_out
 from tensortriage_quantize.search.pair_emulation import of_quantizers
@@ -33,8 +34,8 @@ class QuantizedShown:
             tell("calibrated on random data: the ranges mean nothing for real inputs; give samples with --inputs")
         judged_by = digest([[sample.feed.digest, feed_digest(sample.outputs)] for sample in self._judging])
         word, self._quantizer = best_quantizer(
-            source.question.model, QuantizeOptions(precision=precision), calibrating, self._judging, source.lab,
-            identity=judged_by, tell=tell,
+            source.question.model, QuantizeOptions(precision=precision), calibrating,
+            Judging(self._judging, identity=judged_by), source.lab, tell,
         )  # fmt: skip
         self.identity = digest(word, [sample.feed.digest for sample in calibrating])
         self.stage = Choosable(

@@ -5,38 +5,41 @@ only contradictions and builds of single ops tell. Chance is fixed: one in a hun
 """
 
 import itertools
+import random
+import sys
+import types
 
 import pytest
 
 from diagnosing import CHAIN_FEED, ask, softmax_chain
+from registered_engines import register
 from tensortriage.diagnose.rungs.variation import intermittent
+from tensortriage_testing import FaultyEngine
 
 pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
-ENGINE = """
-import random
-from pathlib import Path
-from tensortriage_testing import FaultyEngine
-
-COUNT, PATTERN = (Path(__file__).with_name(name) for name in ("count", "pattern"))
-
-class Patterned(FaultyEngine):
-    def compile(self, path, options):
-        number, pattern = COUNT.stat().st_size if COUNT.exists() else 0, PATTERN.read_text()
-        COUNT.write_bytes(b"x" * (number + 1))
-        by_chance = random.Random(f"later {pattern} {number}").choice("01")
-        wrong = pattern[number] if number < len(pattern) else by_chance
-        return super().compile(path, options if wrong == "1" else {})
-"""
 PATTERNS = ["".join(bits) for bits in itertools.product("01", repeat=5)]
 
 
 @pytest.fixture
-def verdict_on(tmp_path):
+def verdict_on(tmp_path, monkeypatch):
+    """Return a function that diagnoses an engine, in this process, whose first builds are wrong by a pattern."""
+
     def given(pattern):
-        (tmp_path / "engine.py").write_text(ENGINE)
-        (tmp_path / "pattern").write_text(pattern)
-        target = f"script:{tmp_path / 'engine.py'}:Patterned,kind=scale,node=softmax,amount=1.05"
+        numbers = itertools.count()
+
+        class Patterned(FaultyEngine):
+            name = "patterned"
+
+            def compile(self, path, options):
+                number = next(numbers)
+                by_chance = random.Random(f"later {pattern} {number}").choice("01")
+                wrong = pattern[number] if number < len(pattern) else by_chance
+                return super().compile(path, options if wrong == "1" else {})
+
+        monkeypatch.setitem(sys.modules, "patterned_engine", types.SimpleNamespace(Patterned=Patterned))
+        register(monkeypatch, tmp_path, patterned="patterned_engine:Patterned")
+        target = "patterned:kind=scale,node=softmax,amount=1.05"
         return ask(tmp_path, softmax_chain(), CHAIN_FEED, target, random_too=False)[0]
 
     return given

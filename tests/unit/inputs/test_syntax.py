@@ -7,7 +7,6 @@ import pytest
 
 from tensortriage.errors import UsageError
 from tensortriage.inputs import syntax
-from tensortriage.values.dtype import DType
 
 
 def test_names_are_split_at_the_last_colon():
@@ -51,14 +50,6 @@ def test_other_ranges_are_refused(word):
     with pytest.raises(UsageError) as caught:
         syntax.parse_ranges([word])
     assert caught.value.slug == "range-malformed"
-
-
-def test_metadata():
-    specs = syntax.parse_metadata(["x:0:[1,3]:float16", "y:auto:auto"])
-    assert (specs["x:0"].shape, specs["x:0"].dtype) == ((1, 3), DType.FLOAT16)
-    assert (specs["y"].shape, specs["y"].dtype) == (None, None)
-    with pytest.raises(UsageError):
-        syntax.parse_metadata(["[1,3]:float16"])
 
 
 def test_scripts():

@@ -73,6 +73,17 @@ def test_a_letterbox_is_known_by_its_bands_and_an_original_by_its_size():
     assert found.residual < 0.02
 
 
+def test_a_reference_s_own_letterbox_is_known():
+    """The picture inside, stretched, or between bands of another colour."""
+    boxed = np.full((1, 3, 32, 32), 114 / 255, np.float32)
+    boxed[:, :, 4:28] = PICTURE
+    stretched, black = PICTURE.repeat(2, 2).astype(np.float32), np.where(boxed == boxed[:, :, :1], 0, boxed)
+    (step,) = difference({"image": boxed}, {"image": stretched}).steps
+    assert (step.kind, step.parameters["box"]) == ("stretch", [0, 48, 0, 32])
+    (step,) = difference({"image": boxed}, {"image": black}).steps
+    assert (step.kind, step.parameters["box"]) == ("bands", [4, 28, 0, 32])
+
+
 def test_numbers_that_have_nothing_in_common_are_told_as_such():
     found = difference({"image": IMAGE}, {"image": RNG.standard_normal(IMAGE.shape).astype(np.float32)})
     assert found.inputs == ("image",)

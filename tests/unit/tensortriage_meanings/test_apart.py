@@ -27,11 +27,13 @@ X = {"x": np.random.default_rng(4).standard_normal((1, 1, 6, 6)).astype(np.float
 
 @pytest.fixture
 def told(investigate):  # noqa: F811
-    def ask(was, now, net=NET):
-        inv = investigate(f'<ir_version: 8, opset_import: ["": 18]>\n{net.replace("ATTRIBUTES", was)}', X)
-        file = model(net.replace("ATTRIBUTES", now), opset=18)
+    def ask(was, now, net=NET, opsets=(18, 18), change=""):
+        inv = investigate(f'<ir_version: 8, opset_import: ["": {opsets[0]}]>\n{net.replace("ATTRIBUTES", was)}', X)
+        file = model(net.replace("ATTRIBUTES", now), opset=opsets[1])
         beside = Correspondence.of(inv.model, file)
-        first = Culprit("up", "Resize", "u", reason=beside.diff.nodes["up"])
+        first = Culprit(
+            "up", beside.original.graph.node("up").op_type, "u", reason=beside.diff.nodes["up"], change=change
+        )
         found = Conclusion(VerdictKind.MODEL_CHANGED, OBSERVED, f"differs: {first.reason}", culprits=[first])
         inv = inv.about(dataclasses.replace(inv.question, target_model=file))
         answer = attribute_apart(inv, Evidence(model_diff=beside, concluded=found))
@@ -73,5 +75,15 @@ def test_it_holds_for_any_operator(told):
     assert "of no matter here: has ceil_mode 1" in verdict.culprits[0].reason
 
 
-def test_one_attribute_needs_no_trial(told):
-    assert told(NEAREST, 'mode="nearest", nearest_mode="ceil"') is None
+def test_one_attribute_is_told_with_what_to_write(told):
+    verdict = told(NEAREST, 'mode="nearest", nearest_mode="ceil"')
+    assert verdict.summary.endswith("; to cure it: set nearest_mode=floor at 'up' of the file, as the original has it")
+
+
+def test_an_opset_that_was_raised_by_hand_is_told_so(told):
+    """The axis of a Softmax without one is 1 before opset 13, and -1 since."""
+    net = "g (float[1,1,6,6] x) => (float[1,1,6,6] y) { [up] y = SoftmaxATTRIBUTES(x) }"
+    verdict = told("", "", net, opsets=(11, 13), change="attribute")
+    assert "the original declares opset 11 and the file 13" in verdict.summary
+    assert "raise the opset with onnx.version_converter" in verdict.summary
+    assert told("", "<axis=2>", net, opsets=(13, 13), change="attribute").summary.startswith("differs: has axis 2")

@@ -3,12 +3,13 @@
 import dataclasses
 
 import numpy as np
+import onnx
 import pytest
 
 from investigations import compared, investigate, last_step  # noqa: F401 - fixtures
 from models import proto
 from registered_engines import register
-from tensortriage.diagnose.state.confidence import REFERENCE_OUTSIDE, UNDECIDED
+from tensortriage.diagnose.state.confidence import FED_OTHERWISE, REFERENCE_OUTSIDE, UNDECIDED
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage_meanings.rung import meant_otherwise
 from wrongly_fed import fed
@@ -30,8 +31,6 @@ X = {"x": RNG.standard_normal((2, 6)).astype(np.float32)}
 @pytest.fixture
 def other(tmp_path):
     """Path of the network as the other side has it."""
-    import onnx
-
     onnx.save(proto(OTHER), tmp_path / "other.onnx")
     return tmp_path / "other.onnx"
 
@@ -74,3 +73,25 @@ def test_a_fault_of_another_kind_is_not_asked_about(asked, last_step):  # noqa: 
     inv, verdict = asked(VerdictKind.NONDETERMINISTIC_RUN, target=True)
     assert verdict is None
     assert not inv.record.steps or last_step(inv).question != "does either side interpret an operator differently?"
+
+
+def test_another_network_is_what_is_left_of_a_program_that_nothing_explains(asked, other):
+    onnx.save(proto(NET.replace("LeakyRelu<alpha=ALPHA>", "Sigmoid")), other)
+    _, verdict = asked(VerdictKind.INCONCLUSIVE, target=True)
+    assert verdict.kind is VerdictKind.INCONCLUSIVE
+    assert "compare its file with --target-model" in verdict.summary
+
+
+def test_a_scale_of_the_input_that_is_an_epsilon_as_well_is_not_sure(investigate, compared, monkeypatch, tmp_path):  # noqa: F811
+    """A LayerNormalization of x / 10 with 1e-5 is, in every number, that of x with 1e-3."""
+    register(monkeypatch, tmp_path, fed="wrongly_fed:WronglyFed")
+    text = OWN.replace("LeakyRelu<alpha=0.01>(a)", "LayerNormalization<epsilon=EPSILON>(a, g)")
+    text = text.replace("float[6,4] v", "float[6] g = {1,2,1,2,1,2}, float[6,4] v")
+    onnx.save(proto(text.replace("EPSILON", "0.001")), tmp_path / "other.onnx")
+    inv = investigate(proto(text.replace("EPSILON", "0.00001")), {"x": X["x"] / 30})
+    inv = inv.about(dataclasses.replace(inv.question, target=fed("none", tmp_path / "other.onnx")))
+    found = Conclusion(VerdictKind.COMPARISON_UNSOUND, FED_OTHERWISE, "fed x / 10")
+    verdict = meant_otherwise(inv, compared(inv).with_(concluded=found)).verdict
+    assert verdict.summary.startswith("fed x / 10. The same outputs come of another meaning: ")
+    assert "as if epsilon were 0.001, not 1e-05" in verdict.summary
+    assert verdict.confidence.real < 0.6

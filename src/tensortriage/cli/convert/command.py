@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tensortriage.cli.convert.eight_bits import Conversion, conversion
 from tensortriage.cli.declared import command
 from tensortriage.cli.dialect import dialect
+from tensortriage.cli.engine_flags import EngineFlags, engine_flags
 from tensortriage.cli.options import model_type_option, own_inference
-from tensortriage.cli.tensorrt_options import TensorrtOptions
 from tensortriage.errors import UsageError
 from tensortriage.values.options import flag, option, part
 from tensortriage.values.options import request as request_class
@@ -50,7 +50,7 @@ class WantedFormat:
 def convert(
     request: ConvertRequest,
     eight_bits: Conversion = part(factory=conversion()),
-    tensorrt: TensorrtOptions = part(factory=TensorrtOptions),
+    tensorrt: EngineFlags = part(factory=engine_flags()),
     wanted: WantedFormat = part(factory=WantedFormat),
     *,
     as_json: bool,
@@ -67,9 +67,7 @@ def convert(
     word = wanted.precision or ("fp16" if wanted.to_fp16 else "")
     kind = wanted.convert_to or wanted_by(request.target.path)
     if kind == "trt":
-        from tensortriage.cli.convert.engine_file import build_and_show
-
-        build_and_show(request, tensorrt, word, as_json=as_json)
+        tensorrt.build(request, word, as_json=as_json)
         return
     if kind != "onnx":
         raise UsageError(

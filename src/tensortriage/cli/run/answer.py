@@ -20,7 +20,6 @@ from tensortriage.cli.run.options import RunOptions
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.files.data_file import Kind
-from tensortriage.inputs.files.save_data import check_place
 from tensortriage.report.run_result import CompareResult
 from tensortriage.report.terminal import run_text
 from tensortriage.report.terminal.lines import show, width
@@ -35,7 +34,6 @@ from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.compared_engines import build_engines
 from tensortriage.workflows.comparison.participants import Saved, numbered
 from tensortriage.workflows.comparison.saved_results import Recorder, load_every
-from tensortriage.workflows.comparison.worst_feeds import save_worst
 from tensortriage.workflows.engines.calibration_feeds import with_calibration
 from tensortriage.workflows.engines.source_network import network_behind
 from tensortriage.workflows.engines.tactic_files import with_tactics
@@ -66,7 +64,11 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
             if request.feeding.iterations == 0:
                 only_build(request, as_json=as_json)
         result = recorded(request, given, names)
-        saved_worst = save_worst(request, result, given.save_worst) if given.save_worst else 0
+        saved_worst = 0
+        if given.save_worst:
+            from tensortriage.workflows.comparison.worst_feeds import save_worst
+
+            saved_worst = save_worst(request, result, given.save_worst)
     if given.judgement.check_average:
         averages.show_and_exit(result, request.tolerances, names, as_json=as_json)
     if as_json:
@@ -160,6 +162,10 @@ def check_places(request: CompareRequest, given: RunOptions) -> None:
     Raises:
         UsageError: For a file that cannot hold the data, or a file of worst samples without a metric.
     """
+    if not (given.save_inputs or given.save_worst or given.save_outputs):
+        return
+    from tensortriage.inputs.files.save_data import check_place
+
     if given.save_inputs:
         check_place(given.save_inputs, [""], kind=Kind.INPUTS)
     if given.save_worst:

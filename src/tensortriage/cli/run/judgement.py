@@ -84,11 +84,12 @@ class JudgementOptions:
         Raises:
             UsageError: For an unknown function or statistic.
         """
-        from tensortriage.cli.run.script_tolerance import ScriptTolerance
+        if self.compare_func_script:
+            from tensortriage.cli.run.script_tolerance import ScriptTolerance
+
+            return [ScriptTolerance(self.compare_func_script, limits)]
         from tensortriage.compare.judgement.tolerance import IndexTolerance, ThresholdKind, ThresholdTolerance
 
-        if self.compare_func_script:
-            return [ScriptTolerance(self.compare_func_script, limits)]
         functions = list(self.functions)
         if not functions and self._asks_simple():
             functions = ["simple"]

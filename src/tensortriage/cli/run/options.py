@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tensortriage.cli.engine_flags import EngineFlags, engine_flags
 from tensortriage.cli.onnxruntime_options import OnnxRuntimeOptions
 from tensortriage.cli.options import GroupedOption, accepted_option, model_type_option, own_inference
 from tensortriage.cli.run.judgement import JudgementOptions
-from tensortriage.cli.tensorrt_options import TensorrtOptions, TensorrtOutputs
 from tensortriage.values.options import flag, option, part, request
 from tensortriage.values.output_files import Place
 from tensortriage.workflows.comparison.compare_request import ENGINES, OUTPUTS, RUNS, CompareRequest
@@ -31,6 +31,21 @@ ACCEPTED = [
     accepted_option("--sequential-runners", heading=RUNS, text="runners always run one after the other."),
     accepted_option("--use-subprocess", heading=RUNS, text="untrusted engines always run in a subprocess."),
 ]  # fmt: skip
+
+
+@request
+class TensorrtOutputs:
+    """Polygraphy's TensorRT flags that choose the tensors to compare."""
+
+    # fmt: off
+    outputs: tuple[str, ...] = option(
+        "--trt-outputs", "NAME...", "The same as --onnx-outputs.", default=(), rare=True, group="TensorRT")
+    excluded: tuple[str, ...] = option(
+        "--trt-exclude-outputs", "NAME...", "The same as --onnx-exclude-outputs.", default=(), rare=True)
+    debug: tuple[str, ...] = option(
+        "--mark-debug", "NAME...", "The same as --onnx-outputs; a tensor that the debug listener can show is read "
+        "from it.", default=(), rare=True)
+    # fmt: on
 
 
 @request
@@ -80,6 +95,6 @@ class RunOptions:
         order=option("--order", "ORDER", "Order of tensors in the table: error, the worst first, or graph, from the "
                      "first beyond its limit.", default="error", choices=("error", "graph")),
         everything=flag("--all", "Show every tensor in the table."))
-    tensorrt: TensorrtOptions = part(factory=TensorrtOptions)
+    tensorrt: EngineFlags = part(factory=engine_flags())
     marked: TensorrtOutputs = part(factory=TensorrtOutputs)
     # fmt: on

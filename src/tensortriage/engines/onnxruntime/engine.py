@@ -25,7 +25,6 @@ from tensortriage.engines.feed_checks import (
     one_line,
     run_failed,
 )
-from tensortriage.engines.onnxruntime.elsewhere import Elsewhere, ElsewhereSession
 from tensortriage.engines.onnxruntime.file_types import file_precision
 from tensortriage.engines.onnxruntime.optimizer_passes import InSteps
 from tensortriage.engines.onnxruntime.ort_values import feed_with_strings, to_array, to_ort_value
@@ -41,7 +40,7 @@ from tensortriage.engines.onnxruntime.settings import (
 )
 from tensortriage.engines.options import read_options
 from tensortriage.engines.process.given_files import FILE, without_file
-from tensortriage.engines.process.isolated import WORKER_OPTION
+from tensortriage.engines.process.interpreters import WORKER_OPTION
 from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, ModelError, TriageError
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
@@ -49,6 +48,7 @@ from tensortriage_worker.onnxruntime.session_options import SILENT, session_opti
 from tensortriage_worker.onnxruntime.values import reason
 
 if TYPE_CHECKING:
+    from tensortriage.engines.onnxruntime.elsewhere import ElsewhereSession
     from tensortriage.model.model import Model
     from tensortriage.model.model_message import InPlace
 
@@ -126,6 +126,8 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
         given = read_options(options, self.options)
         nominal_precision(given)
         if in_a_worker(given):
+            from tensortriage.engines.onnxruntime.elsewhere import Elsewhere
+
             Elsewhere(self.limits).probe(given)
 
     def compile(self, model: Path, options: Mapping[str, str]) -> "OnnxRuntimeSession | ElsewhereSession":
@@ -140,6 +142,8 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
         """
         given = read_options(options, self.options)
         if in_a_worker(given):
+            from tensortriage.engines.onnxruntime.elsewhere import Elsewhere
+
             return Elsewhere(self.limits).compile(model, given, _converted)
         precision = given.precision("precision", PRECISIONS, Precision.FP32)
         settings = read_settings(given, library())

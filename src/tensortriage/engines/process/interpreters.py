@@ -13,6 +13,7 @@ from pathlib import Path
 from tensortriage.engines.process.gpus import VARIABLE, own_gpus
 from tensortriage.errors import EngineMissing, UsageError
 
+WORKER_OPTION = "Python that runs the engine: a path or ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON] (default: this one)"
 START_SECONDS = 60.0
 REMOTE = "ssh://"
 MAX_PORT = 65535

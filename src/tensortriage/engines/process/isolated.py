@@ -31,7 +31,6 @@ from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.feeding import HELD, LAYOUTS, STRIDED
 
-WORKER_OPTION = "Python that runs the engine: a path or ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON] (default: this one)"
 _RAW_KINDS = "ui"
 
 

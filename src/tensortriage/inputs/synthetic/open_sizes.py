@@ -20,6 +20,8 @@ BATCH = 1
 SEQUENCE = 8
 IMAGE = 64
 SIGNAL = 1024
+SMALL_BYTES = 16 << 20
+"""Numbers so large that Python with its packages takes several times as much: whether they fit is not asked."""
 MAX_MADE_UP_BYTES = 2 << 30
 """A declared size costs its writer nothing. 268 million numbers are 1,780 images of 224 x 224 in colour; who needs more
 asks for it with --input-shapes, or has real data."""
@@ -106,14 +108,16 @@ def require_room(
     Raises:
         UsageError: ``feed-too-large``.
     """
-    import psutil  # 20 ms that only commands that make up data need to spend
+    for spec in specs:
+        check_rank(len(shapes[spec.name]), f"input '{spec.name}'")
+    needed = {spec.name: 8 * math.prod(shapes[spec.name]) for spec in specs}
+    if sum(needed.values()) <= SMALL_BYTES:
+        return
+    import psutil  # 20 ms that only commands that make up much need to spend
 
     free = psutil.virtual_memory().available
     if not given:
         free = min(free, MAX_MADE_UP_BYTES)
-    for spec in specs:
-        check_rank(len(shapes[spec.name]), f"input '{spec.name}'")
-    needed = {spec.name: 8 * math.prod(shapes[spec.name]) for spec in specs}
     if sum(needed.values()) > free:
         largest = max(needed, key=needed.__getitem__)
         raise UsageError(

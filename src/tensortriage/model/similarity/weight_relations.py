@@ -118,7 +118,8 @@ def _zeroed(was: np.ndarray, now: np.ndarray) -> str:
 def _limited(was: np.ndarray, now: np.ndarray) -> str:
     for least, most in _LIMITS:
         sizes = np.where(was == 0.0, 0.0, np.clip(np.abs(was), least, most))
-        if np.array_equal(np.copysign(sizes, was).astype(np.float16).astype(np.float64), now):
+        limited = bool((sizes != np.abs(was)).any())
+        if limited and np.array_equal(np.copysign(sizes, was).astype(np.float16).astype(np.float64), now):
             beyond = float(np.abs(was[np.abs(was) > most]).max(initial=0.0))
             return (
                 f"cut at {magnitude(most)} ({magnitude(beyond)} before) by the converter to fp16 (max_finite_val)"

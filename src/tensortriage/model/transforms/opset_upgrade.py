@@ -16,7 +16,6 @@ from tensortriage.errors import ModelError
 from tensortriage.model.io.serialize import TRAINING, hollow_proto, to_bytes
 from tensortriage.model.ir.onnx_subprocess import ExtensionFailed, call_extension
 from tensortriage.model.model import Model
-from tensortriage.model.transforms.inline_functions import inline_functions
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, is_standard
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -51,6 +50,8 @@ def require_opset(model: Model, version: int) -> Model:
         raise _too_old(model, version, "the batch axis of Scan was removed in opset 9")
     original = model.ir
     if not _functions_hold(original, version):
+        from tensortriage.model.transforms.inline_functions import inline_functions  # brings passes of onnx_ir
+
         original = model.clone().ir
         inline_functions(original)
     proto = hollow_proto(original, above_bytes=_SMALL_BYTES)

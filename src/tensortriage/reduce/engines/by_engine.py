@@ -5,7 +5,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.reduce.engines.engine_oracle import EngineOracle
-from tensortriage.reduce.engines.portable_oracle import parts_of, put_together
 from tensortriage.reduce.engines.sample import GoldenSample, golden_pieces, repro_of
 from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.pieces.node_bodies import Opening, inner_feeds
@@ -28,10 +27,8 @@ from tensortriage.reduce.simplify.trials import Trials
 from tensortriage.runs.case import versions
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.threads import Threads
-from tensortriage.runs.elsewhere import OpenedCluster
 from tensortriage.runs.questions.golden_values import GoldenValues
 from tensortriage.search.execution.executors import Executor
-from tensortriage.search.problem import Oracle
 from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for, attempts_to_verify
 
 
@@ -65,7 +62,6 @@ class EngineRequest:
         say: Told what takes a while, before it begins.
         jobs: Checks at once.
         wanted: How the whole has to fail; None for any way.
-        cluster: Where checks run, if not on this machine; ``jobs`` then counts for nothing.
     """
 
     ends: Ends
@@ -74,7 +70,6 @@ class EngineRequest:
     say: Callable[[str], None]
     jobs: int = 1
     wanted: FailureKind | None = None
-    cluster: OpenedCluster | None = None
 
 
 class EngineAsking:
@@ -119,10 +114,6 @@ class EngineAsking:
     @contextlib.contextmanager
     def executor(self) -> Iterator[Executor[str] | None]:
         """Yield threads for several checks at once; engines that may crash have processes of their own."""
-        if self._request.cluster is not None:
-            with self._request.cluster.checks(self.oracle, self._source.question.target, self._parts) as checks:
-                yield checks
-            return
         if self._request.jobs == 1:
             yield None
             return
@@ -131,12 +122,6 @@ class EngineAsking:
             yield threads
         finally:
             threads.close()
-
-    def _parts(self) -> tuple[Callable[[Any], Oracle[str]], Any] | None:
-        """Return the parts of a check on another machine, once the failure of the whole is known."""
-        if self.oracle.expected is None:
-            return None
-        return put_together, parts_of(self.oracle, self.oracle.expected)
 
     def suspicion(self) -> Mapping[str, float]:
         """Return local error over allowance, for the sample on which the whole fails worst."""

@@ -42,11 +42,6 @@ class Finished:
     printed: Printed
     seconds: float
 
-    @property
-    def timed_out(self) -> bool:
-        """Whether it was killed for taking too long."""
-        return self.code is None
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CommandLine:

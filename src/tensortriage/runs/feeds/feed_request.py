@@ -136,10 +136,11 @@ def _grouped(paths: Sequence[str], readers: Readers) -> Iterator[Sequence[str]]:
 
 def _from(paths: Sequence[str], request: FeedRequest, model: "Model", readers: Readers) -> "Iterator[Feed]":
     from tensortriage.inputs.feeds import load_feeds
-    from tensortriage.runs.scripts import script_feeds
 
     specs = [spec for spec in model.inputs if spec.name not in request.without]
     if _is_loader(paths[0]):
+        from tensortriage.runs.scripts import script_feeds
+
         return script_feeds(paths[0], specs, request.limits)
     if (ending := _ending(paths[0])) in readers:
         return cast("Iterator[Feed]", readers[ending].load()(Path(paths[0]), specs, request.limits))
@@ -155,21 +156,23 @@ def _ending(path: str) -> str:
 
 
 def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
-    from tensortriage.inputs.samples import sample_feeds
-    from tensortriage.inputs.synthetic.random import polygraphy_feeds, random_feeds
-    from tensortriage.runs.scripts import script_feeds
-
     if request.given:
         return iter(request.given)
     if request.samples is not None:
+        from tensortriage.inputs.samples import sample_feeds
+
         return sample_feeds(request.samples, model.inputs)
     if request.paths:
         readers = registered(READERS)
         grouped = _grouped(request.paths, readers)
         return itertools.chain.from_iterable(_from(paths, request, model, readers) for paths in grouped)
     if request.script:
+        from tensortriage.runs.scripts import script_feeds
+
         specs = [spec for spec in model.inputs if spec.name not in request.without]
         return script_feeds(request.script, specs, request.limits)
+    from tensortriage.inputs.synthetic.random import polygraphy_feeds, random_feeds
+
     if request.seed is not None or request.iterations is not None or request.value_ranges:
         return polygraphy_feeds(
             model.inputs,

@@ -62,9 +62,11 @@ class MetricOptions:
 
     def value(self) -> "TaskMetric | None":
         """Return the metric, which is held to the limits; None without a script."""
+        if not self.script:
+            return None
         from tensortriage.runs.task_metric import TaskMetric
 
-        return TaskMetric.of(self.script, self.limits) if self.script else None
+        return TaskMetric.of(self.script, self.limits)
 
 
 def model_field(**more: Any) -> Any:
@@ -108,9 +110,7 @@ def external_data_field(**more: Any) -> Any:
                   default=None, **{"rare": True, **more})  # fmt: skip
 
 
-def cluster_field(
-    text: str = "Run checks there: ", *, read: Callable[[str], object] = named_cluster, **more: Any
-) -> Any:
+def cluster_field(text: str, *, read: Callable[[str], object] = named_cluster, **more: Any) -> Any:
     """Declare where checks run."""
     return option("--cluster", "WHERE",
                   f"{text}local:N for N processes of this machine, auto or ray://HOST:PORT for a Ray cluster; "

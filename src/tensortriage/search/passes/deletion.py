@@ -12,11 +12,6 @@ from tensortriage.search.dialogue import Ask, Care, Dialogue, Minimality, Reply,
 from tensortriage.search.passes.bisection import Halving
 from tensortriage.search.problem import SearchProblem, T
 
-FIRST_DELETION = 2.0
-"""Delta debugging starts from a chance of 2 / N that an item is needed, that is with blocks of about N / 2."""
-GROWTH = 1.0 / (1.0 - 1.0 / math.e)
-"""Factor by which that chance grows with every round of the counter form (arXiv:2408.04735)."""
-
 
 def sweep(state: SearchState[T]) -> Dialogue[T]:
     """Go once through the items that nothing is known of, when `narrow` left them because many may be needed.
@@ -40,24 +35,6 @@ def sweep(state: SearchState[T]) -> Dialogue[T]:
         else:
             state.believed.append(rest.pop())
             seen, needed, tainted = seen + 1, needed + 1, 0
-
-
-def delta_debug(state: SearchState[T]) -> Dialogue[T]:
-    """Remove blocks, one attempt each, in sizes that shrink from half of all to one.
-
-    The counter form of probabilistic delta debugging with blocks of equal weight (arXiv:2411.19410). Needs no
-    ranking and no luck with it; `narrow` needs fewer checks where few items are needed.
-    """
-    chance = min(0.5, FIRST_DELETION / len(state.current))
-    while True:
-        size = max(1, round(-1.0 / math.log1p(-chance))) if chance < 1.0 else 1
-        for block in blocks(state.problem, state.problem.ordered(state.current), size):
-            rest = state.current.difference(block)
-            if rest:
-                yield from state.shrinks_to(rest)
-        if size == 1:
-            return
-        chance = min(1.0, chance * GROWTH)
 
 
 def blocks(problem: SearchProblem[T], items: Sequence[T], size: int) -> Iterator[tuple[T, ...]]:

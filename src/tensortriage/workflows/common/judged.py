@@ -15,7 +15,6 @@ from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.limits import AT_SIGHT, beside, judged_by
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import whole, with_parts
@@ -114,6 +113,7 @@ def output_judge(inv: "Investigation", feed: Feed) -> OutputJudge:
     is lost in the format fails: to know why is what a reduction is asked for.
     """
     from tensortriage.diagnose.measurements.judging import healthy_outputs
+    from tensortriage.envelope.explanations import ROUNDED
 
     kept = inv.lab.derived(
         dict[str, float], "the error limit of a healthy engine at the outputs", inv.question.target, inv.model, feed

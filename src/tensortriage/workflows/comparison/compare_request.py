@@ -49,13 +49,16 @@ class PostprocessOptions:
 
     def value(self) -> "Callable[[Arrays], Arrays] | None":
         """Return the function; None where nothing is done."""
-        from tensortriage.compare.postprocess import parse_top_k, top_k
-        from tensortriage.runs.scripts import POSTPROCESS, ScriptFunction
-
         if self.script:
+            from tensortriage.runs.scripts import POSTPROCESS, ScriptFunction
+
             return ScriptFunction(self.script, POSTPROCESS, self.limits).arrays
+        if not self.rules:
+            return None
+        from tensortriage.compare.postprocess import parse_top_k, top_k
+
         rules = parse_top_k(self.rules)
-        return (lambda outputs: top_k(outputs, rules)) if self.rules else None
+        return lambda outputs: top_k(outputs, rules)
 
 
 @request

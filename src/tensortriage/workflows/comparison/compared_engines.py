@@ -4,8 +4,6 @@ import logging
 
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.engines.spec import PLAIN
-from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.reference import cut_off, cut_off_in_words
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -47,6 +45,10 @@ def engines_of(request: CompareRequest, model: Model, lab: Lab) -> list[Live]:
         changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
     reference = request.reference or PLAIN
     if request.reference and sums_in_int16(reference.name):
+        # All rows of the judge are imported with these, which most processors do without.
+        from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+        from tensortriage.envelope.reference import cut_off, cut_off_in_words
+
         lost = cut_off(lab, reference, model, next(iter(feeds(request.feeding, model))))
         if lost:
             _logger.warning("%s", cut_off_in_words(reference, lost))

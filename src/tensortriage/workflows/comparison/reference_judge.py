@@ -5,14 +5,12 @@ that runs this one for wrong, or worse: for right within the distance of the two
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tensortriage.compare.judgement.tolerance import EveryTolerance, Tolerance
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.reference import disputes
-from tensortriage.envelope.unrounded_match import FileStanding
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -21,6 +19,9 @@ from tensortriage.report.run_result import Disagreement
 from tensortriage.runs.lab import Lab
 from tensortriage.values.store import MemoryStore
 from tensortriage.values.text import error_size
+
+if TYPE_CHECKING:
+    from tensortriage.envelope.unrounded_match import FileStanding
 
 
 class ReferenceJudge:
@@ -45,7 +46,7 @@ class ReferenceJudge:
         self.unjudged = ""
         self.of_network: set[str] = set()
 
-    def judge(self, feed: Feed, values: Mapping[str, np.ndarray], rewritten: FileStanding) -> None:
+    def judge(self, feed: Feed, values: Mapping[str, np.ndarray], rewritten: "FileStanding") -> None:
         """Judge the reference's values of one feed; names that the model does not have are left alone.
 
         Args:
@@ -69,12 +70,16 @@ class ReferenceJudge:
             self.unjudged = problem.message
 
     def _by_envelope(self, lab: Lab, feed: Feed, names: Sequence[str], values: Mapping[str, np.ndarray]) -> None:
+        from tensortriage.envelope.reference import disputes  # with all rows of the judge
+
         store = MemoryStore({name: values[name] for name in names})
         for dispute in disputes(lab, self._model, feed, names, store):
             limit = f"at most {error_size(dispute.limit)}" if dispute.limit else "another shape"
             self._disagree(feed, dispute.value, dispute.error, limit)
 
     def _by_tolerance(self, lab: Lab, feed: Feed, names: Sequence[str], values: Mapping[str, np.ndarray]) -> None:
+        from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+
         tolerance = EveryTolerance(self._tolerances)
         wrong: dict[str, tuple[float, str]] = {}
         for name, exact in lab.stream(CORRECTLY_ROUNDED, self._model, feed, names, specs={}):

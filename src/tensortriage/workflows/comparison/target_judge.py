@@ -1,13 +1,13 @@
 """Judging a target's tensors: by the user's tolerance, by what its file rounds, or by what healthy engines may do."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.tolerance import EveryTolerance
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.limits import judged_by
-from tensortriage.envelope.unrounded_match import FileStanding, is_rounded
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -15,6 +15,9 @@ from tensortriage.workflows.common.judged import HealthyJudge
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Arrays, Participant
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
+
+if TYPE_CHECKING:
+    from tensortriage.envelope.unrounded_match import FileStanding
 
 
 class TargetJudge:
@@ -65,8 +68,10 @@ class TargetJudge:
         tolerance = EveryTolerance(self._request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
 
-    def rewritten(self, file: Model) -> FileStanding:
-        """Return the comparison of a file with its presumed network."""
+    def rewritten(self, file: Model) -> "FileStanding":
+        """Return who holds a file against the network that it may stand for."""
+        from tensortriage.envelope.unrounded_match import FileStanding  # files are compared with it
+
         return self._files.setdefault(id(file), FileStanding(file, self._model, lab=self._lab))
 
     def _by_rounding(
@@ -91,7 +96,11 @@ class TargetJudge:
             return {}
         if self._reference.model is None and not golden and feed.name not in self._of_reference.of_network:
             return {}
-        if self._reference.model is not None and (target.model is self._model or is_rounded(self._model)):
+        if self._reference.model is not None and target.model is self._model:
+            return {}
+        from tensortriage.envelope.unrounded_match import is_rounded
+
+        if self._reference.model is not None and is_rounded(self._model):
             return {}
         limits = self.rewritten(target.model).limits(feed, reference, could_be_own=golden)
         return {n: judged_by(limits[n], f, format_name="the file's") for n, f in metrics.items() if n in limits}

@@ -26,8 +26,7 @@ from tensortriage.cli.run.answer import (
     tell_worst,
 )
 from tensortriage.cli.run.judgement import JudgementOptions
-from tensortriage.cli.run.options import RunOptions
-from tensortriage.cli.tensorrt_options import TensorrtOptions, TensorrtOutputs
+from tensortriage.cli.run.options import RunOptions, TensorrtOutputs
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import TriageError
@@ -36,6 +35,7 @@ from tensortriage.workflows.common.output_selection import OutputChoice
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Saved
 from tensortriage.workflows.comparison.saved_results import load_saved
+from tensortriage_engines.tensorrt.flags import TensorrtOptions
 
 ORT, OV = "onnxruntime", "openvino"
 SAVED = Saved("out in out.npz", [{"y": np.ones(2, np.float32)}])

@@ -6,6 +6,7 @@ import pytest
 from tensortriage.compare.judgement.ranked import RankedComparison
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.diagnose.measurements.decided import Decided, follow, judge_decision, picks_of
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.setting import Floors
 from tensortriage.model.inspect.decisions import Decision, DecisionKind
 
@@ -18,6 +19,17 @@ HIDDEN = """g (float[1, 3] x) => (float[1, 1] y) {
     [pick] label = ArgMax <axis: int = 1, keepdims: int = 1> (s)
     [take] y = GatherElements <axis: int = 1> (x, label)
 }"""
+ONLY_OUTPUTS = """
+import numpy as np
+
+
+class Net:
+    def compile(self, model_path, options):
+        return self
+
+    def run(self, feed):
+        return {{"label": np.array({label})}}
+"""
 TIED = np.float32([[0.1, 0.2, 0.2000001], [0.9, 0.3, 0.1]])
 
 
@@ -39,6 +51,17 @@ def test_an_index_is_valid_where_its_score_may_be_the_best(investigate, label, m
     assert found.behind == {"label": ("label",)}
     assert found.valid("label") is found.valid("label", rounded=True) is (mismatches == 0)
     assert found.worst("label") == ("label", found.target["label"])
+
+
+@pytest.mark.parametrize(("label", "tie"), [([1, 0], True), ([0, 0], False)])
+def test_a_reference_of_outputs_alone_may_pick_another_of_equals(investigate, tmp_path, label, tie):
+    """Its scores are the model's; where its pick is none of the best, it may be no such model, and nothing follows."""
+    path = tmp_path / "net.py"
+    path.write_text(ONLY_OUTPUTS.format(label=label))
+    inv = investigate(SHOWN, {"x": TIED}, reference=EngineSpec.parse(f"script:{path}:Net"), target="onnxruntime")
+    found = followed(inv, {"label": np.array([2, 0])})
+    assert (found is not None) is tie
+    assert not tie or (found.valid("label") and found.fp32["label"].ties == 1)
 
 
 def test_a_narrow_format_makes_ties_of_more(investigate):

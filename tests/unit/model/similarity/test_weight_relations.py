@@ -33,6 +33,8 @@ def stored_in(array, dtype):
 
 
 REORDERED, COARSENED = ChangeKind.WEIGHT_REORDERED, ChangeKind.WEIGHT_COARSENED
+LIMITED = ChangeKind.WEIGHT_LIMITED
+"""onnxconverter-common passes on sizes from 1e-7 to 1e4 (convert_np_to_float16, defaults)."""
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,8 @@ REORDERED, COARSENED = ChangeKind.WEIGHT_REORDERED, ChangeKind.WEIGHT_COARSENED
         (W, stored_in(W, np.float16), COARSENED, "rounded to float16"),
         (W, zeroed(3), COARSENED, "zeroed in 16 of 384 elements, all in index 3 of axis 0"),
         (W, np.clip(W, -0.5, 0.5), COARSENED, "cut off at -0.5 and 0.5"),
+        (np.array([22050.0]), np.array([10000.0]), LIMITED, "cut at 10,000 (22,050 before) by the converter to fp16"),
+        (np.array([1e-9, 0.0, -2.0]), stored_in(np.array([1e-7, 0.0, -2.0]), np.float16), LIMITED, "raised to 1e-07"),
         (W, np.round(W, 2), COARSENED, "rounded to 2 decimals"),
         (W, on_a_grid(W, 127, None), COARSENED, "rounded to 8 bits (one scale)"),
         (W, on_a_grid(W, 7, 1), COARSENED, "rounded to 4 bits (a scale for each index of axis 0)"),

@@ -14,7 +14,6 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises, EngineRequest
-from tensortriage.reduce.engines.portable_oracle import absolute
 from tensortriage.reduce.failure import FailureKind
 from tensortriage.reduce.reduction_result import Effort
 from tensortriage.reduce.request import Ends
@@ -109,9 +108,3 @@ def test_answers_are_kept_apart_by_engine_and_by_how_the_whole_has_to_fail(tmp_p
     with asking(tmp_path / "0", faulty) as made:
         assert made.identity() in found
     assert len(found) == 3
-
-
-def test_a_script_is_found_from_anywhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert str(absolute(EngineSpec("script", {"file": "my.py", "x": "1"}))) == f"script:{tmp_path / 'my.py'},x=1"
-    assert absolute(PLAIN) == PLAIN

@@ -51,3 +51,26 @@ def test_pads_whose_axes_are_exchanged():
     x = np.ones((1, 1, 2, 2), np.float32)
     assert run(one, x=x).shape == (1, 1, 3, 4)
     assert run(meant(one, OPERANDS, "height and width"), x=x).shape == (1, 1, 4, 3)
+
+
+FOLDED = """g (float[1,2,1] x) => (float[1,2,1] y)
+<float[2,2,1] w = {1,0,0,1}, float[2] b = {5,7}, float[2] g = {2,3}, float[2] h = {1,-1}, float[2] m = {10,20},
+ float[2] v = {4,16}> { c = Conv(x, w, b) y = BatchNormalization<epsilon=0.0>(c, g, h, m, v) }"""
+
+
+@pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        ("its mean were left out", lambda c, b: c * [1, 0.75] + [1, -1]),
+        ("its scale were left out", lambda c, b: (c - [10, 20]) * [0.5, 0.25] + [1, -1]),
+        ("its shift were left out", lambda c, b: (c - [10, 20]) * [1, 0.75]),
+        ("by the variance, not", lambda c, b: (c - [10, 20]) * [0.5, 3 / 16] + [1, -1]),
+        ("without the bias before it", lambda c, b: (c - b - [10, 20]) * [1, 0.75] + [1, -1]),
+        ("added unscaled", lambda c, b: (c - b - [10, 20]) * [1, 0.75] + [1, -1] + b),
+    ],
+)
+def test_a_normalization_that_is_folded_wrongly(words, right):
+    """The factors are 2 / sqrt(4) and 3 / sqrt(16)."""
+    x, bias = np.array([3.0, 4.0]), np.array([5.0, 7.0])
+    made = run(meant(model(FOLDED), OPERANDS, words), x=x.reshape(1, 2, 1).astype(np.float32))
+    assert made.ravel() == pytest.approx(right(x + bias, bias), rel=1e-5)

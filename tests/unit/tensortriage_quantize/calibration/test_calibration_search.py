@@ -1,5 +1,6 @@
 """Which calibration is the best one, by which samples, and what becomes of those that refuse."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -14,6 +15,7 @@ from tensortriage.runs.lab import Lab
 from tensortriage.runs.task_metric import TaskMetric
 from tensortriage_quantize.calibration.calibrated_model import Calibration, QuantizeOptions
 from tensortriage_quantize.calibration.calibration_search import (
+    Judging,
     Tried,
     calibrated,
     errors_of,
@@ -39,9 +41,10 @@ NARROW = QuantizeOptions(percentile=60.0)
 TWO = (Calibration.PERCENTILE, Calibration.MINMAX)
 
 
-def ways(samples=FEEDS[:1], **given):
+def ways(samples=FEEDS[:1], metric=None, calibrations=TWO, **given):
+    tries = [dataclasses.replace(NARROW, calibration=each) for each in calibrations]
     with Lab() as lab:
-        return calibrated(NET, samples, JUDGES, lab=lab, **{"options": NARROW, "calibrations": TWO} | given)
+        return calibrated(NET, samples, Judging(JUDGES, metric), tries=tries, lab=lab, **given)
 
 
 def off(outputs, feed):

@@ -207,7 +207,8 @@ def explain(
         )
     elif mine:
         reason = (
-            f"its result reaches {magnitude(mine[0].magnitude)}, beyond {word}'s largest number {magnitude(limit, 6)}"
+            f"{mine[0].what} reaches {magnitude(mine[0].magnitude)}, beyond {word}'s largest number "
+            f"{magnitude(limit, 6)}"
         )
         reason += f", e.g. {how.rule.sentence}" if how is not None and how.rule.rule == "overflow" else ""
     elif how is not None:

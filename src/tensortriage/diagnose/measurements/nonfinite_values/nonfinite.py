@@ -37,6 +37,7 @@ class Excess:
         magnitude: Largest absolute value in the reference.
         constant: Whether it is a constant of the model.
         vanishes: What becomes of it where it is too small, not too large, as the end of a sentence.
+        what: The subject of a sentence about it: not the result where a sum on the way to it is too large.
     """
 
     value: str
@@ -45,6 +46,7 @@ class Excess:
     magnitude: float
     constant: bool
     vanishes: str = ""
+    what: str = "its result"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

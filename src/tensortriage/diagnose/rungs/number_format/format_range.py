@@ -57,12 +57,16 @@ def vanishing(rows: Sequence[RangeRow], precision: Precision) -> tuple[Excess, .
     return tuple(item for _, item in sorted(found, key=lambda each: not each[0].cannot))
 
 
-def excesses(rows: Sequence[RangeRow], precision: Precision) -> tuple[Excess, ...]:
-    """Return the values and constants beyond the largest number of a format."""
+def excesses(rows: Sequence[RangeRow], precision: Precision, *, sums: bool = False) -> tuple[Excess, ...]:
+    """Return the values and constants beyond the largest number of a format; or sums on the way to values within."""
+    what = "a sum on the way to its result" if sums else "its result"
     return tuple(
-        Excess(row.value, row.node, row.op_type, row.max_abs, constant=row.constant)
+        Excess(
+            row.value, row.node, row.op_type, (row.sum_bound or 0.0) if sums else row.max_abs, row.constant, what=what
+        )
         for row in rows
         if any(
-            misfit.slug.endswith("beyond-range") and misfit.slug[:3] != "sum" for misfit in row.misfits_in(precision)
+            each.slug.endswith("beyond-range") and each.slug.startswith("sum") is sums
+            for each in row.misfits_in(precision)
         )
     )

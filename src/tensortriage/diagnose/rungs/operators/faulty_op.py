@@ -2,11 +2,13 @@
 
 import math
 
-from tensortriage.compare.judgement.within import beyond_fp32, is_habit
+from tensortriage.compare.judgement.within import beyond_fp32, is_habit, is_lost
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.misshapen import of_another_shape
+from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import scanned
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
+from tensortriage.diagnose.rungs.number_format.format_range import excesses
 from tensortriage.diagnose.rungs.operators.blame import QUESTION, TOGETHER, Blame, blame, blame_together
 from tensortriage.diagnose.rungs.operators.layout import of_an_op
 from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
@@ -15,9 +17,10 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.rungs.variation.contradicted import wrong_alone_in_some
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.envelope.explanations import ROUNDED
-from tensortriage.values.text import percent
+from tensortriage.inputs.feed import Feed
+from tensortriage.values.text import magnitude, percent
 
 
 @rung(
@@ -85,12 +88,23 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Con
     return Conclusion(
         VerdictKind.NON_FINITE if lost else VerdictKind.LOCAL_FAULT,
         blamed(max(fault.explained, LEAST_BLAMED)),
-        f"{first.op_type} '{first.node}' is wrong in isolation on {inv.question.target}: {first.reason}; "
+        f"{first.op_type} '{first.node}' is wrong in isolation on {inv.question.target}: {first.reason}"
+        f"{_too_large_a_sum(inv, evidence.feed, first)}; "
         f"{'it accounts' if fault.named == 1 else f'{fault.named} such ops account'} for {percent(fault.explained)} of "
         "the output error",
         culprits=fault.culprits,
         next=[reduce_command(inv.question), run_command(inv.question, "--onnx-outputs", first.value)],
     )
+
+
+def _too_large_a_sum(inv: Investigation, feed: Feed, culprit: Culprit) -> str:
+    """Return that an op which loses its answer adds up to more than its format holds, as the end of a clause."""
+    lost = inv.precision in ROUNDED and is_lost(culprit.local_error or 0.0)
+    for each in excesses(scanned(inv, feed), inv.precision, sums=True) if lost else ():
+        if each.value == culprit.value:
+            beyond = f"{each.what} reaches {magnitude(each.magnitude)}, an overflow if it is added up in"
+            return f", and {beyond} {inv.precision.value}: keep the op in fp32"
+    return ""
 
 
 def a_habit(inv: Investigation, evidence: Evidence, fault: Blame) -> bool:

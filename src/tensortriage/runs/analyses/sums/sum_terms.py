@@ -19,6 +19,9 @@ from tensortriage.engines.float64.kernels import Call, kernel_for
 from tensortriage.model.ir.graph import Node
 from tensortriage.runs.analyses.sums.product_terms import LINEAR, applied, mean_of_squares, simple_bound
 
+_SKIPS = frozenset({"SkipLayerNormalization", "SkipSimplifiedLayerNormalization"})
+"""ONNX Runtime's own, which add their first two operands."""
+_UNCENTRED = frozenset({"RMSNormalization", "SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization"})
 _POOLS = ("GlobalAveragePool", "AveragePool")
 
 Arrays = Sequence[np.ndarray | None]
@@ -40,7 +43,7 @@ class Terms:
 
 def adds_up(node: Node) -> bool:
     """Return whether `terms_of` knows the sums of an operator."""
-    return not node.domain and node.op_type in _READERS
+    return (not node.domain or node.op_type in _SKIPS) and node.op_type in _READERS
 
 
 def terms_of(node: Node, operands: Arrays, result: np.ndarray, *, version: int, beyond: float = 0.0) -> Terms | None:
@@ -171,7 +174,9 @@ def _normalized(node: Node, operands: Arrays, result: np.ndarray, version: int, 
     """Sums, and sums of squares, over the slices that are normalized; subtracting the mean may cancel."""
     data = operands[0]
     assert data is not None
-    if node.op_type == "LayerNormalization":
+    if node.op_type in _SKIPS and len(operands) > 1 and operands[1] is not None:
+        data = data + operands[1]
+    if node.op_type.endswith("LayerNormalization") or node.op_type == "RMSNormalization":
         axis = node.attributes.get("axis", -1)
         assert isinstance(axis, int)
         axes = tuple(range(axis % data.ndim, data.ndim))
@@ -182,7 +187,7 @@ def _normalized(node: Node, operands: Arrays, result: np.ndarray, version: int, 
     else:
         axes = tuple(range(2, data.ndim))
     exact = data.astype(np.float64)
-    mean = exact.mean(axis=axes, keepdims=True)
+    mean = exact.mean(axis=axes, keepdims=True) if node.op_type not in _UNCENTRED else np.zeros_like(exact[:1])
     rest = exact - mean
     sums = [np.abs(exact).sum(axis=axes), np.square(rest).sum(axis=axes)]
     bounds = [bound for each in sums if (bound := _finite(each)) is not None]
@@ -196,6 +201,7 @@ _READERS: Mapping[str, Callable[[Node, Arrays, np.ndarray, int, float], Terms]] 
     **dict.fromkeys(_POOLS, _pool),
     **dict.fromkeys(("Softmax", "LogSoftmax"), _softmax),
     **dict.fromkeys(("LayerNormalization", "InstanceNormalization", "GroupNormalization"), _normalized),
+    **dict.fromkeys((*_SKIPS, *_UNCENTRED), _normalized),
     "ReduceSum": _reduced(lambda x: x, signed=True),
     "ReduceMean": _reduced(lambda x: x, signed=True),
     "ReduceL1": _reduced(np.abs, signed=False),

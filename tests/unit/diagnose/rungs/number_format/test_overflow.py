@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 
 from diagnosing import ask
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((4, 16)).astype(np.float32)
+RUNTIME = "com.microsoft"
 TARGET = "emulate:precision=fp16"
 
 
@@ -85,3 +87,41 @@ def test_outputs_that_are_nan_alike_are_not_exchanged(tmp_path, names):
     verdict, _ = ask(tmp_path, text, feed, TARGET)
     assert verdict.verdict == "range-overflow", verdict.summary
     assert verdict.culprits[0].node == "level"
+
+
+ZEROS = """
+import numpy as np
+
+
+class Zeros:
+    def compile(self, model_path, options):
+        return self
+
+    def run(self, feed):
+        return {"y": np.zeros_like(feed["x"])}
+"""
+
+
+def test_a_sum_inside_an_op_that_leaves_the_format_is_named(tmp_path):
+    """Squares of 400 add up to 16 * 160,000 in a row, beyond 65,504: the row over their root is 0, and never NaN."""
+    model = helper.make_model(
+        helper.make_graph(
+            [
+                helper.make_node(
+                    "SkipSimplifiedLayerNormalization", ["x", "x", "gain"], ["y"], name="norm", domain=RUNTIME
+                )
+            ],
+            "g",
+            [helper.make_tensor_value_info("x", 1, [4, 16])],
+            [helper.make_tensor_value_info("y", 1, [4, 16])],
+            [numpy_helper.from_array(np.ones(16, np.float32), "gain")],
+        ),
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(RUNTIME, 1)],
+        ir_version=8,
+    )
+    (tmp_path / "zeros.py").write_text(ZEROS)
+    target = f"script:{tmp_path / 'zeros.py'}:Zeros,precision=fp16,hardware=gpu"
+    verdict, _ = ask(tmp_path, model, {"x": 200 * X}, target)
+    assert (verdict.verdict, verdict.exit_code) == ("range-overflow", 1), verdict.summary
+    assert verdict.culprits[0].node == "norm"
+    assert "a sum on the way to its result reaches" in verdict.culprits[0].reason

@@ -47,6 +47,32 @@ def test_a_mask_that_shares_a_scale_with_scores_is_named(tmp_path):
     assert "without the quantizer" in verdict.summary
 
 
+def test_what_quantizers_make_nan_is_their_fault(tmp_path):
+    """A quiet row's length is below half a step of a loud one's: it becomes 0, and 0 / 0 is NaN."""
+    text = """g (float[4, 8] x) => (float[4, 8] y) {{
+        [square] s = Mul(x, x)
+        [sum] t = ReduceSum(s, last)
+        [root] r = Sqrt(t)
+        {quantized}
+        [even] y = Div(x, {length})
+    }}"""
+    plain = text.replace("g (", '<ir_version: 8, opset_import: ["": 17]> g (', 1)
+    constants = "<int64[1] last = {-1}, float step = {0.5}, uint8 zero = {0}>"
+    pair = "[q] i = QuantizeLinear(r, step, zero)\n [dq] d = DequantizeLinear(i, step, zero)"
+    path, other = tmp_path / "float.onnx", tmp_path / "int8.onnx"
+    for file, between, length in ((path, "", "r"), (other, pair, "d")):
+        filled = plain.format(quantized=between, length=length).replace(
+            "(float[4, 8] y)", f"(float[4, 8] y) {constants}"
+        )
+        onnx.save(onnx.parser.parse_model(filled), file)
+    x = np.random.default_rng(1).standard_normal((4, 8)).astype(np.float32)
+    x[0] *= 1e-3
+    verdict, _ = ask(tmp_path, path, {"x": x}, "onnxruntime", target_model=other)
+    assert (verdict.verdict, verdict.exit_code) == ("quantization", 1), verdict.summary
+    assert "which becomes NaN or Inf" in verdict.summary
+    assert verdict.culprits[0].node == "q"
+
+
 @pytest.mark.lengthy
 def test_half_of_the_signal_is_a_verdict_with_a_remedy_that_was_tried(tmp_path):
     """No calibration helps where quantizers fit, so those that cost most are left out, on the target as well."""

@@ -56,6 +56,16 @@ def test_runs_that_differ_are_the_verdict_with_the_op_where_it_begins(asked, las
     assert " runs" not in verdict.summary  # it is not rare
 
 
+def test_what_a_model_draws_is_named_though_nothing_is_beyond_a_floor_of_noise(investigate, compared):
+    """A normal number is added to numbers of size 1: healthy runs differ by as much as any."""
+    text = "g (float[4, 6] x) => (float[4, 6] y) { [draw] n = RandomNormalLike(x)\n [end] y = Add(x, n) }"
+    inv = investigate(text, {"x": np.ones((4, 6), np.float32)})
+    verdict = run_to_run(inv, compared(inv)).verdict
+    assert verdict.kind is VerdictKind.NONDETERMINISTIC_RUN
+    assert [culprit.node for culprit in verdict.culprits] == ["draw"]
+    assert "draws random numbers on any engine: to compare, make them an input of the model" in verdict.summary
+
+
 def test_runs_that_differ_by_less_than_rounding_are_no_verdict(asked, last_step):
     inv, evidence = asked(f"{RACE},amount=1e-7")
     assert run_to_run(inv, evidence).verdict is None

@@ -69,3 +69,11 @@ def test_a_large_mean_makes_a_normalization_ill_conditioned():
 )
 def test_what_has_no_sums_and_what_does_not_fit_is_left_out(op_type, operands):
     assert terms(op_type, operands, [1.0]) is None
+
+
+def test_squares_of_what_is_not_centred_are_those_of_the_sum_of_both_operands():
+    """ONNX Runtime's SkipSimplifiedLayerNormalization: (1 + 2)^2 + (2 + 2)^2 = 25."""
+    node = helper.make_node("SkipSimplifiedLayerNormalization", ["a", "b", "g"], ["y"], domain="com.microsoft")
+    (node,) = of_nodes([node], inputs={"a": (1, 2), "b": (1, 2), "g": (2,)}, outputs={"y": ()}).graph.nodes
+    operands = [np.float32([[1, 2]]), np.float32([[2, 2]]), np.float32([1, 1])]
+    assert terms_of(node, operands, operands[0], version=17).bound == 25.0

@@ -4,8 +4,8 @@ import pytest
 from click.testing import CliRunner
 
 from tensortriage.cli.declared import command
-from tensortriage.cli.tensorrt_options import TensorrtOptions
 from tensortriage.errors import UsageError
+from tensortriage_engines.tensorrt.flags import TensorrtOptions
 
 
 def parse(*words: str) -> dict[str, str]:

@@ -8,11 +8,12 @@ import ast
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tensortriage.errors import UsageError
-from tensortriage.values.options import DECLARED, flag, option, request
-from tensortriage.values.output_files import Place
-from tensortriage.values.text import parse_bytes
+from tensortriage.sdk import DECLARED, Place, UsageError, flag, option, parse_bytes, request
+
+if TYPE_CHECKING:
+    from tensortriage.sdk import ConvertRequest
 
 HEADING = "TensorRT"
 LOW = ("int8", "fp8", "bf16", "fp16")
@@ -128,9 +129,10 @@ class TensorrtOptions:
     weight_streaming: bool = flag("--weight-streaming", "Allow weights to be streamed from the host.", rare=True)
     # fmt: on
 
-    def any_given(self) -> str:
-        """Return the name of a flag that was given; empty for none."""
+    def any_given(self, *but: str) -> str:
+        """Return the name of a flag that was given, beside those of some fields; empty for none."""
         given = [field for field in dataclasses.fields(self) if getattr(self, field.name) != field.default]
+        given = [field for field in given if field.name not in but]
         name: str = given[0].metadata[DECLARED][0].names[0] if given else ""
         return name
 
@@ -185,6 +187,12 @@ class TensorrtOptions:
             words["calibration_cache" if exists else "save_calibration"] = str(self.calibration_cache)
         return words
 
+    def build(self, wanted: "ConvertRequest", precision: str, *, as_json: bool) -> None:
+        """Build an engine file as these flags say, and show it; see `tensortriage_engines.tensorrt.engine_file`."""
+        from tensortriage_engines.tensorrt.engine_file import build_and_show
+
+        build_and_show(wanted, self, precision, as_json=as_json)
+
     def _precision(self) -> dict[str, str]:
         formats = self.formats()
         if self.strongly_typed:
@@ -207,21 +215,6 @@ class TensorrtOptions:
             ranges = [part.get(name, found[0] if place == 0 else found[-1]) for place, part in enumerate(parts)]
             profiles[f"profile.{name}"] = ":".join("x".join(map(str, shape)) for shape in ranges)
         return profiles
-
-
-@request
-class TensorrtOutputs:
-    """Polygraphy's flags that choose tensors, for commands that compare them."""
-
-    # fmt: off
-    outputs: tuple[str, ...] = option(
-        "--trt-outputs", "NAME...", "The same as --onnx-outputs.", default=(), rare=True, group=HEADING)
-    excluded: tuple[str, ...] = option(
-        "--trt-exclude-outputs", "NAME...", "The same as --onnx-exclude-outputs.", default=(), rare=True)
-    debug: tuple[str, ...] = option(
-        "--mark-debug", "NAME...", "The same as --onnx-outputs; a tensor that the debug listener can show is read "
-        "from it.", default=(), rare=True)
-    # fmt: on
 
 
 def _shapes(flag: str, texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
