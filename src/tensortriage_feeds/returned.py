@@ -39,7 +39,7 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 
 class Returned(NamedTuple):
-    """A change of an output: the rest of a sentence about it, and the cure that undoes it or states it in the model."""
+    """The change to an output: as the rest of a sentence, and its inverse or its form in the model."""
 
     words: str
     cure: str

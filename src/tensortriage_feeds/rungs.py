@@ -237,7 +237,7 @@ def _share(error: float, limit: float) -> float:
 
 
 def _verdict(inv: Investigation, what: str, cure: _Cure, line: str) -> Conclusion:
-    write = f"; remedy: {line}" if line else ""
+    write = f"; cure: {line}" if line else ""
     return Conclusion(
         VerdictKind.COMPARISON_UNSOUND,
         FED_OTHERWISE,

@@ -251,7 +251,7 @@ def test_a_network_in_training_mode(tmp_path, exported):
     verdict = judged(tmp_path, network, model, inputs)
     assert verdict.verdict == "comparison-unsound"
     assert "the network is in training mode" in verdict.summary
-    assert "Remedy: call .eval()" in verdict.summary
+    assert "Cure: call .eval()" in verdict.summary
 
 
 def test_from_the_network_alone(tmp_path):

@@ -49,7 +49,7 @@ def test_two_files_are_compared_and_a_model_tells_the_cost(folder):
     done = triage("check", "feed", "digits.npz", "app.npz", "--model", "digits_cnn.onnx", cwd=folder)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith("'image' is multiplied by 255")
-    assert "remedy: image = image / 255\n" in done.stdout
+    assert "cure: image = image / 255\n" in done.stdout
     assert "at output 'logits'" in done.stdout
 
 

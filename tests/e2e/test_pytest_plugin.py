@@ -84,7 +84,7 @@ def test_baselines_are_saved_side_by_side_and_a_change_fails_in_words(tmp_path):
     assert "3 passed" in asked("--triage-compare=release").stdout
     (tmp_path / "net.onnx").write_bytes((EXAMPLES / "digits_cnn_broken.onnx").read_bytes())
     failed = asked("--triage-compare=release", "-k", "kept and onnxruntime").stdout
-    assert "net.onnx on onnxruntime: model: Conv '/block2/conv1/Conv' is another" in failed
+    assert "net.onnx on onnxruntime: model: Conv '/block2/conv1/Conv' changed" in failed
     assert "output: 'logits' is 83 % off" in failed
     assert "report: " in failed
     assert "Triage.check" not in failed

@@ -153,7 +153,7 @@ def test_a_mistake_of_the_users_is_said_with_its_cure(tmp_path, exported, file, 
     verdict = judged(tmp_path, model, inputs, network=f"{NETWORKS}:{network}")
     assert (verdict.verdict, verdict.culprits) == ("comparison-unsound", ()), verdict.summary
     assert what in verdict.summary, verdict.summary
-    assert cure in verdict.summary.partition("Remedy: ")[2], verdict.summary
+    assert cure in verdict.summary.partition("Cure: ")[2], verdict.summary
 
 
 @pytest.mark.parametrize("exporter", ["dynamo", "legacy"])

@@ -12,7 +12,7 @@ def difference_lines(found: FeedDifference) -> Iterator[Line]:
     if found.samples > 1 and not found.same:
         yield f"so in {found.alike} of {found.samples} samples"
     if found.cure:
-        yield f"remedy: {found.cure}"
+        yield f"cure: {found.cure}"
     for name, error in found.costs.items():
         yield f"it costs {error_size(error)} at output '{name}'"
     if found.refused:

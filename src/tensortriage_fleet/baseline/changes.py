@@ -129,7 +129,7 @@ def _changed_model(before: BaselineModel, after: BaselineModel) -> Change:
     if len(others) + len(gone) > len(after.nodes) / 2:
         told.append(f"{len(others)} of {len(after.nodes)} nodes changed")
     elif others:
-        told.append(_listed(others) + (" is another" if len(others) == 1 else " are others"))
+        told.append(f"{_listed(others)} changed")
     if gone:
         told.append(f"{_listed([repr(name) for name in gone])} left")
     return Change("model", "; ".join(told) or "inputs, outputs or bodies of nodes changed", nodes=tuple(others))

@@ -179,7 +179,7 @@ def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[Ne
 def _mistaken(inv: Investigation, wrong: Mistake, seen: str) -> Conclusion:
     """Return the verdict on a network and a file that cannot be compared as they are."""
     inv.record.answered(QUESTION, f"undecided: {wrong.what}", cure=wrong.cure)
-    return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{wrong.what} ({seen}). Remedy: {wrong.cure}")
+    return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{wrong.what} ({seen}). Cure: {wrong.cure}")
 
 
 def _unanswered(inv: Investigation, failure: EngineError, wrong: Mistake | None) -> Conclusion:

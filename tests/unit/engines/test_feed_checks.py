@@ -53,7 +53,7 @@ def test_unknown_dtype_and_rank_accept_anything():
         ({}, "the feed lacks 'x'"),
         ({"y": np.zeros((2, 3), np.float32)}, "the feed lacks 'x' and has 'y', which is no input"),
         ({"x": np.zeros((2, 3), np.float64)}, "input 'x' expects float32, the feed has float64"),
-        ({"x": np.zeros((2, 3), ml_dtypes.bfloat16)}, "wants float32, the feed has bfloat16"),
+        ({"x": np.zeros((2, 3), ml_dtypes.bfloat16)}, "expects float32, the feed has bfloat16"),
         ({"x": np.zeros((2, 4), np.float32)}, "input 'x' expects shape (n, 3), the feed has (2, 4)"),
         ({"x": np.zeros(3, np.float32)}, "input 'x' expects shape (n, 3), the feed has (3,)"),
         ({"x": np.array(["a"] * 3).reshape(1, 3)}, "the feed has string"),

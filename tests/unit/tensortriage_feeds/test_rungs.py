@@ -48,7 +48,7 @@ def test_what_is_fed_is_seen_and_told_with_what_undoes_it(asked, last_step):  # 
     verdict = fed_otherwise(inv, evidence).verdict
     assert verdict.kind is VerdictKind.COMPARISON_UNSOUND
     assert "is fed another input: 'image' has its channels reversed" in verdict.summary
-    assert verdict.summary.endswith("remedy: image = image[:, ::-1]")
+    assert verdict.summary.endswith("cure: image = image[:, ::-1]")
     step = last_step(inv)
     assert [each["kind"] for each in step.evidence["transforms"]] == ["channels-reversed"]
     assert step.evidence["after"] <= 1e-6 < 0.01 < step.evidence["before"]

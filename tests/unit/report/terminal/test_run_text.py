@@ -159,7 +159,7 @@ def test_what_hardware_chooses_freely_is_counted_where_it_passes():
 def test_what_a_format_may_cost_is_told_of_a_deployed_model_only(rows, lost):
     found = lost_to_format(rows)
     assert (found.value if found else None) == lost
-    told = f"the format alone can explain the loss of {lost},  "
+    told = f"the format alone can explain the loss of {lost}, "
     assert any(told in line for line in texts(result(*rows))) is (lost is not None)
     assert not any("the format alone" in line for line in texts(result(*rows, observation="instrumented")))
 

@@ -47,7 +47,7 @@ def test_a_difference_has_kind_cure_and_cost(files):
     right, wrong = outputs(X).astype(np.float64), outputs(X[:, ::-1]).astype(np.float64)
     assert found.costs["y"] == pytest.approx(np.sqrt(np.mean((wrong - right) ** 2) / np.mean(right**2)), rel=1e-3)
     lines = list(difference_lines(found))
-    assert lines[1] == "remedy: x = x[:, ::-1]"
+    assert lines[1] == "cure: x = x[:, ::-1]"
     assert lines[2].startswith("it costs ")
 
 

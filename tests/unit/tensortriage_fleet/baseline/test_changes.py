@@ -40,11 +40,11 @@ def outputs(kept, output):
 def test_each_premise_is_told_as_itself():
     assert premises(now()) == []
     other = BaselineModel("m.onnx", "bb", {**MODEL.nodes, "one": "Conv 9"})
-    assert premises(now(model=other)) == [("model", "Conv 'one' is another")]
+    assert premises(now(model=other)) == [("model", "Conv 'one' changed")]
     shorter = BaselineModel("m.onnx", "bb", {"one": "Conv 1", "two": "Relu 2"})
     assert premises(now(model=shorter)) == [("model", "'three' left")]
     data = BaselineData((), {"m.npz[0]": {"x": "33", "mask": "22"}})
-    assert premises(now(data=data)) == [("data", "feed 'm.npz[0]': 'x' is another")]
+    assert premises(now(data=data)) == [("data", "feed 'm.npz[0]': 'x' changed")]
     assert premises(now(versions={"engine": "1.1"})) == [("version", "openvino 1.0 -> 1.1")]
     engine = dataclasses.replace(ENGINE, precision="bf16", code={"engine.py": "8"})
     assert premises(now(engine=engine)) == [

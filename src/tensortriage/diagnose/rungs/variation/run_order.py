@@ -75,7 +75,7 @@ def of_order(inv: Investigation, order: RunOrder, seen: str, culprits: Sequence[
     return Conclusion(
         VerdictKind.NONDETERMINISTIC_RUN,
         OBSERVED,
-        f"{inv.question.target} gives different results for equal inputs: {order.words}; {seen}. Remedy: {order.cure}",
+        f"{inv.question.target} gives different results for equal inputs: {order.words}; {seen}. Cure: {order.cure}",
         culprits=culprits,
         next=[triage_command(inv.question, "check consistency", "--target", str(inv.question.target))],
     )

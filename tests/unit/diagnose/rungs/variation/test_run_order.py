@@ -53,5 +53,5 @@ def test_a_first_run_is_to_be_warmed_up(asked):
     inv = asked("first")
     verdict = of_order(inv, run_order(inv, inv.question.feeds[0], {}), "output 'y' moves by 50 %")
     assert verdict.kind is VerdictKind.NONDETERMINISTIC_RUN
-    assert "Remedy: warm up: run it once" in verdict.summary
+    assert "Cure: warm up: run it once" in verdict.summary
     assert verdict.next[0].startswith("triage check consistency")
