@@ -25,9 +25,10 @@ from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.operands import OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
+from tensortriage_meanings.table.quantizers import QUANTIZERS
 
 QUESTION = "does somebody understand an operator otherwise?"
-TABLE = (*ATTRIBUTES, *BODIES, *OPERANDS)
+TABLE = (*ATTRIBUTES, *BODIES, *OPERANDS, *QUANTIZERS)
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )
@@ -55,7 +56,13 @@ class MeaningTold:
     QUESTION,
     reads=("concluded", "results", "local", "wrong_part"),
     cost="runs of the reference for 15 s, where operators that are understood in several ways are in the model",
-    ends=(VerdictKind.MODEL_CHANGED, VerdictKind.COMPARISON_UNSOUND, VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE),
+    ends=(
+        VerdictKind.MODEL_CHANGED,
+        VerdictKind.COMPARISON_UNSOUND,
+        VerdictKind.LOCAL_FAULT,
+        VerdictKind.NON_FINITE,
+        VerdictKind.FUSION_FAULT,
+    ),
     after="what is at fault?",
 )
 def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
