@@ -157,7 +157,8 @@ def _of_ops(inv: Investigation, feed: Feed, found: Conclusion, who: Disputer) ->
     """Return the ops of the first culprit's kind, on golden operands, as the target or the reference computes them."""
     first = found.culprits[0]
     alike = [each for each in found.culprits if each.op_type == first.op_type]
-    ops = golden_operands(inv, feed).apart([[each.node] for each in alike])
+    nodes = dict.fromkeys(each.node for each in alike)  # one of several results is told once for each
+    ops = golden_operands(inv, feed).apart([[name] for name in nodes])
     values = [each.value for each in alike if each.value in ops.values]
     if not values or who.engine is None:
         return None

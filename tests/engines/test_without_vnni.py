@@ -88,6 +88,21 @@ for channels, kernels, size, group in ((2, 3, 3, 1), (3, 4, 3, 1), (8, 8, 1, 1),
 """
 
 
+def test_where_the_processor_cannot_be_limited_commands_run_and_a_line_says_so(variables, tmp_path):
+    """Without a compiler there is no library to put into processes, as where a machine does not fault at CPUID."""
+    if not variables:
+        pytest.skip("this processor has nothing to hide")
+    script = [sys.executable, str(TESTS / "without_vnni.py")]
+    shown = [sys.executable, "-c", "import os; print(os.environ['ONEDNN_MAX_CPU_ISA'])"]
+    given = {**os.environ, "PATH": str(tmp_path)}
+    done = subprocess.run([*script, *shown], env=given, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "AVX2\n")
+    assert len(done.stderr.splitlines()) == 1
+    assert without_vnni.NOT_HERE in done.stderr
+    required = subprocess.run([*script, "--required", *shown], env=given, capture_output=True, text=True, check=False)
+    assert (required.returncode, required.stdout) == (1, "")
+
+
 def test_onnx_runtime_adds_pairs_in_int16(variables):
     words = [sys.executable, "-c", KERNELS]
     done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
