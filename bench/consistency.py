@@ -20,13 +20,13 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from tensortriage.diagnose.consistency.self_check import ClaimOutcome
 from tensortriage.errors import TriageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
 from tensortriage_steps.consistency.check import ConsistencyReport, check_consistency
 from tensortriage_steps.consistency.request import ConsistencyRequest
+from tensortriage_steps.consistency.self_check import ClaimOutcome
 from tensortriage_testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 from tensortriage_testing.quantized_models import quantized
 

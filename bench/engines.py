@@ -18,7 +18,6 @@ import functools
 import itertools
 import json
 import os
-import re
 import resource
 import shutil
 import subprocess
@@ -222,21 +221,11 @@ def replaced(file: Path, changed: Path, weight: np.ndarray, change: Callable[[np
     """Write a copy of a file, and of those beside it, with a weight changed; say whether it has that weight."""
     changed.parent.mkdir(parents=True, exist_ok=True)
     done = False
-    for source in sorted(file.parent.glob(f"{file.stem}.*")) if file.suffix in (".param", ".py", ".model") else [file]:
+    for source in sorted(file.parent.glob(f"{file.stem}.*")) if file.suffix in (".param", ".model") else [file]:
         content = source.read_bytes()
-        if source.suffix == ".npz":
-            with np.load(source) as arrays:
-                held = dict(arrays)
-            for name, array in held.items():
-                if not done and array.shape == weight.shape and np.array_equal(array, weight):
-                    held[name], done = change(array.ravel()).reshape(array.shape), True
-            np.savez(changed.parent / source.name, **held)
-            continue
         for axes in () if done else itertools.permutations(range(weight.ndim)):
             old = np.ascontiguousarray(weight.transpose(axes)).ravel()
             pair = [array.astype("<f4").tobytes() for array in (old, change(old))]
-            if source.suffix == ".mlir":
-                pair = [each.hex().upper().encode() for each in pair]
             if content.count(pair[0]) == 1:
                 content, done = content.replace(*pair), True
                 break
@@ -291,20 +280,6 @@ def ncnn(python: str, model: Path, folder: Path) -> Path:
     return folder / "model.param"
 
 
-def iree(python: str, model: Path, folder: Path) -> Path:
-    called([Path(python).with_name("iree-import-onnx"), model, "-o", folder / "model.mlir"], folder)
-    return folder / "model.mlir"
-
-
-def tvm(python: str, model: Path, folder: Path) -> Path:
-    page = (Path(__file__).parent.parent / "docs/engines.md").read_text()
-    script = re.search(r"# save_module.py\n(.*?)```", page, re.DOTALL)
-    assert script is not None, "docs/engines.md says how a module is saved"
-    (folder / "save_module.py").write_text(script[1])
-    called([python, folder / "save_module.py", model, folder / "model.py"], folder)
-    return folder / "model.py"
-
-
 def rknn(python: str, model: Path, folder: Path) -> Path:
     feed = np.load(model.with_suffix(".npz"))
     names = [value.name for value in onnx.load(model).graph.input]
@@ -325,7 +300,7 @@ def rknn(python: str, model: Path, folder: Path) -> Path:
 
 
 CONVERTERS: dict[str, Callable[[str, Path, Path], Path]] = {
-    "litert": litert, "mnn": mnn, "ncnn": ncnn, "iree": iree, "tvm": tvm, "rknn": rknn,
+    "litert": litert, "mnn": mnn, "ncnn": ncnn, "rknn": rknn,
 }  # fmt: skip
 QUANTIZERS: dict[str, Callable[[str, Path, Path], Path]] = {
     "litert": lambda *given: litert(*given, "-odrqt"), "mnn": lambda *given: mnn(*given, "--weightQuantBits", "8"),

@@ -1,22 +1,26 @@
 """Which share of small mistakes in the code that judges do the tests find?
 
-    python bench/mutation.py [--count 200] [--seed 1] [--tests test|lengthy|both] [--workers 2]
+    python bench/mutation.py [--count 200] [--seed 1] [--tests test|lengthy|both] [--jobs 2]
 
-Draws lines of `compare`, `envelope`, `diagnose`, `search` and `model`, and makes a mistake in each, one at a time, in a
-copy of the tree: another comparison, operator or constant, a condition turned round, a result left out. Then the tests
-run that belong to the file, in the place that mirrors it or importing it: those of `make test`, of `make lengthy`, or
-both. What fails has to pass without the mistake, or it is no find. A seed draws the same mistakes of the same code.
+Draws lines of `compare`, `envelope`, `diagnose`, `search` and `model`, and makes a mistake in each, one at a time, in
+copies of the tree: another comparison, operator or constant, a condition turned round, a result left out. Then the
+tests run that belong to the file, in the place that mirrors it or importing it: those of `make test`, of `make
+lengthy`, or both. A test that fails without the mistake as well is left out from there on. A seed draws the same
+mistakes of the same code.
 """
 
 import argparse
 import ast
 import itertools
 import os
+import queue
 import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,11 +31,17 @@ PACKAGES = ("compare", "envelope", "diagnose", "search", "model")
 MARKERS = {"test": ["-m", "not lengthy"], "lengthy": ["-m", "lengthy"], "both": []}
 SECONDS = 900.0
 """Longest run of the tests of one file; what takes longer hangs, which is a find."""
-NO_TESTS, NEIGHBOURS = 5, 8
-"""Exit code of pytest; how many test files of the package and its users are asked where none is the file's own."""
+NO_TESTS, NEIGHBOURS, ATTEMPTS = 5, 8, 8
+"""Exit code of pytest; how many test files of the package and its users are asked where none is the file's own; how
+often tests that fail anyway are left out before the mistake counts as ``unsound``."""
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 COMPARISONS = {"Lt": "<=", "LtE": "<", "Gt": ">=", "GtE": ">", "Eq": "!=", "NotEq": "==", "Is": "is not", "IsNot": "is"}
 COMPARISONS |= {"In": "not in", "NotIn": "in"}
 OPERATORS = {"Add": "-", "Sub": "+", "Mult": "/", "Div": "*", "FloorDiv": "*", "Mod": "*", "Pow": "*", "BitOr": "&"}
+
+
+Mistake = tuple[Path, int, str, str, str]
+"""File, line, what is replaced by what, and the text of the file with it."""
 
 
 def main() -> None:
@@ -39,27 +49,34 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tests", choices=MARKERS, default="test")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
-    outcomes, drawn = [], mistakes(random.Random(arguments.seed))[: arguments.count]
-    with tempfile.TemporaryDirectory() as folder:
-        tree = copy_of_tree(Path(folder))
-        for place, line, before, after, text in drawn:
-            own = affected.tests_of({affected.module_name(ROOT / place)})
-            found = own or itertools.islice(affected.nearest([ROOT / place]), NEIGHBOURS)
-            files = [file.relative_to(ROOT) for file in found]
-            (tree / place).write_text(text, encoding="utf-8")
-            try:
-                outcomes.append(outcome(tree, place, files, arguments) if files else "no tests")
-            finally:
-                shutil.copyfile(ROOT / place, tree / place)
-            print(f"{outcomes[-1]:9s} {place}:{line}  {before} -> {after}", flush=True)
+    drawn = mistakes(random.Random(arguments.seed))[: arguments.count]
+    broken: set[str] = set()
+    trees: queue.SimpleQueue[Path] = queue.SimpleQueue()
+
+    def asked(mistake: Mistake, files: list[str]) -> str:
+        tree = trees.get()
+        try:
+            found = outcome(tree, mistake, [*MARKERS[arguments.tests], *files], broken) if files else "no tests"
+        finally:
+            trees.put(tree)
+        place, line, before, after, _ = mistake
+        print(f"{found:9s} {place}:{line}  {before} -> {after}", flush=True)
+        return found
+
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as pool:
+        for number in range(arguments.jobs):
+            trees.put(copy_of_tree(Path(folder) / str(number)))
+        outcomes = list(pool.map(asked, drawn, [tests_near(place) for place, *_ in drawn]))
     killed = outcomes.count("killed") + outcomes.count("hangs")
     print(f"{killed} of {len(outcomes)} killed ({killed / max(len(outcomes), 1):.0%}) by {arguments.tests}")
+    if broken:
+        print("left out, since they fail without a mistake:", *sorted(broken), sep="\n  ")
 
 
-def mistakes(draw: random.Random) -> list[tuple[Path, int, str, str, str]]:
-    """Return one mistake a line in drawn order: file, line, what is replaced by what, and the file's text with it."""
+def mistakes(draw: random.Random) -> list[Mistake]:
+    """Return one mistake a line, in drawn order."""
     files = [file for name in PACKAGES for file in sorted((ROOT / "src/tensortriage" / name).rglob("*.py"))]
     lines, drawn = [], []
     for file in files:
@@ -121,29 +138,46 @@ def changes(node: ast.AST, source: str) -> list[tuple[ast.expr, str]]:
 def copy_of_tree(folder: Path) -> Path:
     """Copy what tests need, what was compiled included; what is ignored otherwise stays."""
     ignored = shutil.ignore_patterns(".*", "__pycache__", "triage-case*", "*.egg-info")
-    return Path(shutil.copytree(ROOT, folder / "tree", ignore=ignored))
+    return Path(shutil.copytree(ROOT, folder, ignore=ignored))
 
 
-def outcome(tree: Path, place: Path, files: list[Path], arguments: argparse.Namespace) -> str:
-    """Return what the tests make of a mistake: ``killed``, ``hangs``, ``lives``, ``no tests``, or ``unsound`` ones."""
+def tests_near(place: Path) -> list[str]:
+    """Return the test files that belong to a file, else its neighbours'."""
+    own = affected.tests_of({affected.module_name(ROOT / place)})
+    found = own or itertools.islice(affected.nearest([ROOT / place]), NEIGHBOURS)
+    return [str(file.relative_to(ROOT)) for file in found]
+
+
+def outcome(tree: Path, mistake: Mistake, tests: list[str], broken: set[str]) -> str:
+    """Return what the tests make of a mistake: ``killed``, ``hangs``, ``lives``, ``no tests``, or ``unsound`` ones.
+
+    Tests that fail without the mistake are added to ``broken``.
+    """
+    place, _, _, _, text = mistake
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree / "worker")])}
-    command = [sys.executable, "-m", "pytest", "-qx", f"-n{arguments.workers}", "--randomly-seed=1", *map(str, files)]
-    command += MARKERS[arguments.tests]
 
-    def ended(*more: str) -> int | None:
+    def ended(*more: str) -> tuple[int | None, list[str]]:
+        command = [sys.executable, "-m", "pytest", "-qx", "-n0", "-rfE", "--randomly-seed=1", *tests, *more]
+        command += [f"--deselect={name}" for name in sorted(broken)]
         try:
-            done = subprocess.run([*command, *more], cwd=tree, env=environment, capture_output=True, timeout=SECONDS)
-            return done.returncode
+            done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=SECONDS, text=True)
+            return done.returncode, FAILED.findall(done.stdout)
         except subprocess.TimeoutExpired:
-            return None
+            return None, []
 
-    code = ended("--cache-clear")
-    if code in (0, NO_TESTS):
-        return "no tests" if code else "lives"
-    shutil.copyfile(ROOT / place, tree / place)
-    if ended("--last-failed", "--last-failed-no-failures=none") not in (0, NO_TESTS):
-        return "unsound"
-    return "hangs" if code is None else "killed"
+    for _ in range(ATTEMPTS):
+        (tree / place).write_text(text, encoding="utf-8")
+        try:
+            code, _ = ended("--cache-clear")
+        finally:
+            shutil.copyfile(ROOT / place, tree / place)
+        if code in (0, NO_TESTS):
+            return "no tests" if code else "lives"
+        again, anyway = ended("--last-failed", "--last-failed-no-failures=none")
+        if again in (0, NO_TESTS):
+            return "hangs" if code is None else "killed"
+        broken.update(anyway)
+    return "unsound"
 
 
 if __name__ == "__main__":

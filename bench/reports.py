@@ -1,6 +1,6 @@
 """What does the product make of public bug reports, rebuilt small (`reports/`)?
 
-    python bench/reports.py [NAME ...] [--keep FOLDER]
+    python bench/reports.py [NAME|MODULE ...] [--keep FOLDER]
 
 Makes each case in a folder of its own, asks `triage` as the report's author would have, and prints the verdict, the
 exit code, the confidence, whether the kind is right and whether the cause and the culprit are in the words of the
@@ -72,13 +72,19 @@ def asked(case: Report, folder: Path) -> Answer:
     )
 
 
+def parts(every: dict[str, Report], module: str) -> list[str]:
+    """Return the names of a module's cases."""
+    return [name for name, case in every.items() if case.make.__module__ == f"reports.{module}"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--keep", type=Path, help="where the cases are made and stay")
     arguments = parser.parse_args()
     every = reports()
-    names = arguments.names or [name for name, case in every.items() if not case.first]
+    asked_for = arguments.names or [name for name, case in every.items() if not case.first]
+    names = [n for a in asked_for for n in ([a] if a in every else parts(every, a))]
     kinds = causes = sure = asked_of = 0
     with tempfile.TemporaryDirectory() as temporary:
         for case in (every[name] for name in names):

@@ -48,11 +48,11 @@ from tensortriage_fleet.batch.batch_file import FORMAT, BatchFile
 from tensortriage_fleet.batch.batch_result import BatchResult
 from tensortriage_fleet.schemas.command import ENDING, SchemaList
 from tensortriage_inspect.node_listing import LayerFacts
-from tensortriage_inspect.quantizers.quantizer_inspection import QuantizersResult
 from tensortriage_inspect.summary import ModelSummary
 from tensortriage_polygraphy.lint.linter import LintReport
 from tensortriage_polygraphy.repeat_check.repeat import Repeated
 from tensortriage_polygraphy.statistics import Histogram, TensorSummary
+from tensortriage_quantize.inspection.quantizer_inspection import QuantizersResult
 from tensortriage_quantize.quantize import QuantizeResult
 from tensortriage_steps.consistency.check import ConsistencyReport
 from tensortriage_steps.steps_report import StepsReport

@@ -4,8 +4,8 @@ Importing costs more processor time than most commands that the tests run. The s
 the command line is; a command has its own process, arguments, folder, environment and streams, and ends as any does.
 """
 
-import atexit
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -16,8 +16,10 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 from pathlib import Path
+
+import forked_workers
+from forked_workers import at_start, become, end, memory_file
 
 PRELOADED = (
     "onnx",
@@ -32,41 +34,39 @@ PRELOADED = (
     "tensortriage.workflows.edits.convert",
     "tensortriage.workflows.reduce",
 )
-AT_START = ("PYTHON", "LANG", "LC_", "LD_", "OMP_", "OPENBLAS_", "COVERAGE_")
-"""Beginnings of the variables that are read once, when an interpreter or a library starts."""
-BEGIN = "import sys; sys.path.insert(0, {!r}); from command_server import serve; del sys.path[0]; serve({})"
-
-
-def _at_start(environment):
-    return {name: value for name, value in environment.items() if name.startswith(AT_START)}
+WITH_TORCH = ("torch_warmed",)
+_ENVIRONMENT = at_start(os.environ)
+BEGIN = "import sys; sys.path.insert(0, {!r}); from command_server import serve; serve({}, {!r})"
 
 
 class CommandServer:
     """Starts commands; one for all tests of a process."""
 
-    def __init__(self):
-        self._environment = _at_start(os.environ)
-        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            code = BEGIN.format(str(Path(__file__).parent), theirs.fileno())
+    def __init__(self, names=PRELOADED):
+        self._environment = at_start(os.environ)
+        self._line, commands = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.worker_line, workers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        given = [each.fileno() for each in (commands, workers, self.worker_line)]
+        with commands, workers:
+            code = BEGIN.format(str(Path(__file__).parent), given, names)
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=given,
             )
         self._lock = threading.Lock()
 
     def can_run(self):
         """Say whether a command would start as a fresh interpreter does under the environment of now."""
-        return self._process.poll() is None and _at_start(os.environ) == self._environment
+        return self._process.poll() is None and at_start(os.environ) == self._environment
 
     def run(self, words, *, cwd, timeout, stdin):
         """Run a command to its end, as ``subprocess.run`` does with captured text."""
         pipes = [os.pipe() for _ in range(3)]  # stdout, stderr, how it ended
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else os.dup(stdin.fileno())
-        request = json.dumps({"words": words, "cwd": str(cwd), "environment": dict(os.environ)}).encode()
-        with tempfile_of(request) as body, self._lock:
+        request = {"words": words, "cwd": str(cwd), "environment": dict(os.environ)}
+        with memory_file(request) as body, self._lock:
             socket.send_fds(self._line, [b"run"], [body, given, *(write for _, write in pipes)])
         for descriptor in (given, *(write for _, write in pipes)):
             os.close(descriptor)
@@ -77,19 +77,8 @@ class CommandServer:
     def close(self):
         """End the server."""
         self._line.close()
+        self.worker_line.close()
         self._process.wait(60)
-
-
-@contextlib.contextmanager
-def tempfile_of(content):
-    """Hold bytes in a file without a name; a message has bounds."""
-    descriptor = os.memfd_create("request")
-    try:
-        os.write(descriptor, content)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _read_all(descriptors, words, timeout):
@@ -112,68 +101,91 @@ def _read_all(descriptors, words, timeout):
     return [found[descriptor] for descriptor in descriptors]
 
 
-def serve(descriptor):
-    """Fork a process for every command that is asked for, until nobody is left to ask."""
-    for name in PRELOADED:
-        importlib.import_module(name)
-    line = socket.socket(fileno=descriptor)
-    while True:
-        message, descriptors, _, _ = socket.recv_fds(line, 16, 8)
-        with contextlib.suppress(ChildProcessError):  # there is none
-            while os.waitpid(-1, 0 if not message else os.WNOHANG)[0]:
-                pass
-        if not message:
-            return
-        if os.fork() == 0:
+class _Relay:
+    """What a command, which is a fork of the server, asks for a worker."""
+
+    def __init__(self, line):
+        self.worker_line = line
+
+    def can_run(self):
+        return at_start(os.environ) == _ENVIRONMENT
+
+
+def serve(lines, names):
+    """Fork a process for every command, or worker, that is asked for, until nobody is left to ask.
+
+    Args:
+        lines: Descriptors of sockets: requests for commands, whose end is the server's; those for workers; their other
+            end, for commands.
+        names: What to import first.
+    """
+    kept = {*sys.modules, *sys.stdlib_module_names}
+    for name in names:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    del sys.path[0]
+    *lines, relay = (socket.socket(fileno=each) for each in lines)
+    forked_workers.install(functools.partial(_Relay, relay))
+    kept = {name for name in sys.modules if name in kept or name.partition(".")[0] in kept}
+    signal.signal(signal.SIGCHLD, _reap)
+    torch = functools.cache(_torch_server) if names == PRELOADED else None  # else this is that
+    with selectors.DefaultSelector() as selector:
+        for line in lines:
+            selector.register(line, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                message, descriptors, _, _ = socket.recv_fds(key.fileobj, 16, 8)
+                if not message:
+                    return
+                _begin(message, descriptors, lines, kept, torch)
+                for each in descriptors:
+                    os.close(each)
+
+
+def _begin(message, descriptors, lines, kept, torch):
+    request = _read(descriptors[0])
+    if message == b"worker" and request["kind"] == "torch" and torch is not None:
+        socket.send_fds(torch().worker_line, [message], descriptors)
+    elif os.fork() == 0:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for line in lines:
             line.close()
-            _watch(*descriptors)
-        for each in descriptors:
-            os.close(each)
+        os.close(descriptors[0])
+        if message == b"worker":
+            forked_workers.worker(descriptors[1:], request["environment"], kept)
+        _watch(request, *descriptors[1:])
 
 
-def _watch(body, stdin, stdout, stderr, ended):
+def _torch_server():
+    return CommandServer((*PRELOADED, *WITH_TORCH))
+
+
+def _read(descriptor):
+    return json.loads(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
+
+
+def _reap(number, frame):
+    with contextlib.suppress(ChildProcessError):  # there is none
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _watch(request, stdin, stdout, stderr, ended):
     """Start the command, and tell its number and how it ended."""
-    with open(body, "rb") as file:
-        request = json.loads(file.read())
-    for place, descriptor in enumerate((stdin, stdout, stderr)):
-        os.dup2(descriptor, place)
-        os.close(descriptor)
     command = os.fork()
     if command == 0:
         os.close(ended)
-        _command(**request)
-    for place in range(3):
+        words, cwd, environment = (request[name] for name in ("words", "cwd", "environment"))
+        become(["-c", *words], (stdin, stdout, stderr), cwd, environment, buffered=True)
+        end(_main)
+    for place in (0, 1, 2, stdin, stdout, stderr):
         os.close(place)
     os.write(ended, f"{command} ".encode())
     os.write(ended, str(os.waitpid(command, 0)[1]).encode())
     os._exit(0)
 
 
-def _command(words, cwd, environment):
-    """Be the command, from its first line to its exit code."""
-    code = 1
-    try:
-        os.chdir(cwd)
-        os.environ.clear()
-        os.environ.update(environment)
-        sys.argv[:] = ["-c", *words]
-        for place, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
-            before = getattr(sys, name)
-            stream = open(place, mode, encoding=before.encoding, errors=before.errors, closefd=False)  # noqa: SIM115 - its own
-            setattr(sys, name, stream)
-            setattr(sys, f"__{name}__", stream)
-        from tensortriage.cli import main
+def _main():
+    from tensortriage.cli import main
 
-        main()
-        code = 0
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        threading._shutdown()
-        atexit._run_exitfuncs()
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
+    main()

@@ -15,6 +15,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import forked_workers
 from hostile.tally import IS_FREE, TIMES
 
 pytest_plugins = ("processor_time",)
@@ -46,6 +47,18 @@ def _no_engine_is_known_from_another_test():
     from tensortriage.engines import registry
 
     registry._resolved.clear()
+
+
+@pytest.fixture
+def fresh_processes(monkeypatch):
+    """Commands and workers are interpreters of their own, and import what they need, as for users."""
+    monkeypatch.setenv(forked_workers.FRESH, "1")
+
+
+def pytest_configure():
+    import running_cli  # once its plugin is known
+
+    forked_workers.install(running_cli.server)
 
 
 def pytest_addoption(parser):

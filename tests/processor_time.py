@@ -112,7 +112,7 @@ def warm_up(items):
     if "e2e" in folders:
         import running_cli
 
-        running_cli.triage("--version", cwd=running_cli.REPOSITORY)
+        running_cli.server()
 
 
 class Budget:

@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import processor_time
 from command_server import CommandServer
 from documents import check_documents
+from forked_workers import FRESH
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLES = REPOSITORY / "examples"
@@ -27,9 +29,9 @@ def triage(*words, cwd, timeout=300, stdin=None):
 
 
 def _done(words, *, cwd, timeout, stdin):
-    server = _server()
-    if server is not None and server.can_run():
-        return server.run(words, cwd=cwd, timeout=timeout, stdin=stdin)
+    forking = None if os.environ.get(FRESH) else server()
+    if forking is not None and forking.can_run():
+        return forking.run(words, cwd=cwd, timeout=timeout, stdin=stdin)
     return subprocess.run(
         [sys.executable, "-c", "from tensortriage.cli import main; main()", *words],
         cwd=cwd, capture_output=True, text=True, timeout=timeout, stdin=stdin or subprocess.DEVNULL, check=False,
@@ -37,13 +39,15 @@ def _done(words, *, cwd, timeout, stdin):
 
 
 @functools.cache
-def _server():
-    """Return what starts commands quickly; None where every process is to be fresh."""
-    if os.environ.get("TRIAGE_FRESH_COMMANDS") or not hasattr(os, "memfd_create"):
+def server():
+    """Return what starts commands, and workers, quickly; None where there is no such."""
+    if not hasattr(os, "memfd_create"):
         return None
-    server = CommandServer()
-    atexit.register(server.close)
-    return server
+    with processor_time.common():
+        started = CommandServer()
+        atexit.register(started.close)
+        started.run(["--version"], cwd=REPOSITORY, timeout=300, stdin=None)  # it has imported what it is to
+    return started
 
 
 def verdict_in(case):

@@ -54,6 +54,7 @@ class Report:
 
 
 REPORTS: dict[str, Report] = {}
+SECOND = ("converted", "kernels", "narrow")
 TARGET = "diagnose model.onnx --inputs inputs.npz --target "
 FILE = "diagnose model.onnx --target-model target.onnx --inputs inputs.npz --target onnxruntime"
 PYTORCH = "diagnose model.onnx --torch net.py:make --inputs inputs.npz --target onnxruntime"
@@ -82,7 +83,7 @@ def report(
 
 def reports() -> dict[str, Report]:
     """Return every case by name."""
-    for module in ("exporters", "quantization", "formats", "engines", "programs", "first"):
+    for module in ("exporters", "quantization", "formats", "engines", "programs", "first", *SECOND):
         importlib.import_module(f"reports.{module}")
     return REPORTS
 

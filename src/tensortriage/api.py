@@ -37,12 +37,8 @@ if TYPE_CHECKING:
     from tensortriage.workflows.diagnosis.diagnose import diagnose as diagnose
     from tensortriage.workflows.edits.convert import convert as convert
     from tensortriage.workflows.edits.convert_request import ConvertRequest as ConvertRequest
-    from tensortriage.workflows.edits.extract import extract as extract
-    from tensortriage.workflows.edits.requests import ExtractRequest as ExtractRequest
-    from tensortriage.workflows.edits.requests import SanitizeRequest as SanitizeRequest
     from tensortriage.workflows.edits.requests import Source as Source
     from tensortriage.workflows.edits.requests import Target as Target
-    from tensortriage.workflows.edits.sanitize import sanitize as sanitize
     from tensortriage.workflows.find_precision import find_precision as find_precision
     from tensortriage.workflows.reduce import reduce as reduce
     from tensortriage.workflows.requests import DiagnoseRequest as DiagnoseRequest

@@ -68,14 +68,15 @@ from tensortriage.values.text import times as times
 
 if TYPE_CHECKING:
     from tensortriage.cli import cli as cli
-    from tensortriage.cli import own_words as own_words
     from tensortriage.cli.convert.eight_bits import Conversion as Conversion
+    from tensortriage.cli.convert.show import show_edit as show_edit
     from tensortriage.cli.declared import target_missing as target_missing
     from tensortriage.cli.documents import print_document as print_document
     from tensortriage.cli.inspect.accuracy_table import accuracy_document as accuracy_document
     from tensortriage.cli.inspect.accuracy_table import accuracy_lines as accuracy_lines
     from tensortriage.cli.options import GroupedOption as GroupedOption
     from tensortriage.cli.options import Written as Written
+    from tensortriage.cli.options import accepted_option as accepted_option
     from tensortriage.cli.options import inference_accepted as inference_accepted
     from tensortriage.cli.options import model_type_option as model_type_option
     from tensortriage.cli.options import own_inference as own_inference
@@ -90,13 +91,6 @@ if TYPE_CHECKING:
     from tensortriage.compare.judgement.tolerance import PolygraphyTolerance as PolygraphyTolerance
     from tensortriage.compare.judgement.tolerance import check_names as check_names
     from tensortriage.compare.judgement.tolerance_options import ToleranceOptions as ToleranceOptions
-    from tensortriage.diagnose.consistency.relations import ROWS as ROWS
-    from tensortriage.diagnose.consistency.relations import ClaimKind as ClaimKind
-    from tensortriage.diagnose.consistency.relations import EqualityClaim as EqualityClaim
-    from tensortriage.diagnose.consistency.relations import row_relations as row_relations
-    from tensortriage.diagnose.consistency.self_check import ClaimOutcome as ClaimOutcome
-    from tensortriage.diagnose.consistency.self_check import SelfAnswer as SelfAnswer
-    from tensortriage.diagnose.consistency.self_check import SelfCheck as SelfCheck
     from tensortriage.diagnose.state.record import Listener as Listener
     from tensortriage.diagnose.state.record import Silent as Silent
     from tensortriage.engines.base import Availability as Availability
@@ -125,6 +119,11 @@ if TYPE_CHECKING:
     from tensortriage.inputs.files.polygraphy import document_class as document_class
     from tensortriage.inputs.files.save_data import format_for as format_for
     from tensortriage.inputs.files.save_data import save as save
+    from tensortriage.inputs.syntax import Shape as Shape
+    from tensortriage.inputs.syntax import parse_bounds as parse_bounds
+    from tensortriage.inputs.syntax import parse_metadata as parse_metadata
+    from tensortriage.inputs.syntax import parse_outputs as parse_outputs
+    from tensortriage.inputs.syntax import parse_shapes as parse_shapes
     from tensortriage.model.inspect.outline import ConstantFacts as ConstantFacts
     from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
     from tensortriage.model.inspect.outline import attribute_text as attribute_text
@@ -196,6 +195,7 @@ if TYPE_CHECKING:
     from tensortriage.runs.commands.replay import load_replay as load_replay
     from tensortriage.runs.engine_specs import resolved_engine as resolved_engine
     from tensortriage.runs.engine_specs import usable as usable
+    from tensortriage.runs.feeds.feed_request import shapes_field as shapes_field
     from tensortriage.runs.observation.derived import Derived as Derived
     from tensortriage.runs.observation.experiment import Experiment as Experiment
     from tensortriage.runs.observation.experiment import ObservedPlan as ObservedPlan
@@ -203,7 +203,6 @@ if TYPE_CHECKING:
     from tensortriage.runs.options.check_options import artifact_field as artifact_field
     from tensortriage.runs.options.check_options import keep_artifact_field as keep_artifact_field
     from tensortriage.runs.options.request_fields import RESULT as RESULT
-    from tensortriage.runs.options.request_fields import WHOLE as WHOLE
     from tensortriage.runs.options.request_fields import samples_field as samples_field
     from tensortriage.runs.questions.golden_values import GoldenValues as GoldenValues
     from tensortriage.search.answers.answer_cache import AnswerCache as AnswerCache
@@ -243,8 +242,32 @@ if TYPE_CHECKING:
     from tensortriage.workflows.comparison.rejudge import RejudgedRow as RejudgedRow
     from tensortriage.workflows.comparison.rejudge import rejudge as rejudge
     from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy as SavedAccuracy
+    from tensortriage.workflows.edits.convert import format_proof as format_proof
+    from tensortriage.workflows.edits.convert import output_passes as output_passes
+    from tensortriage.workflows.edits.edit_pipeline import Pass as Pass
+    from tensortriage.workflows.edits.edit_pipeline import SurgeryResult as SurgeryResult
     from tensortriage.workflows.edits.edit_pipeline import model_to_edit as model_to_edit
+    from tensortriage.workflows.edits.edit_pipeline import operate as operate
+    from tensortriage.workflows.edits.edit_pipeline import written as written
+    from tensortriage.workflows.edits.requests import FEED_NAMES as FEED_NAMES
+    from tensortriage.workflows.edits.requests import FILES as FILES
+    from tensortriage.workflows.edits.requests import NODES as NODES
+    from tensortriage.workflows.edits.requests import SHAPES as SHAPES
+    from tensortriage.workflows.edits.requests import LayoutOptions as LayoutOptions
+    from tensortriage.workflows.edits.requests import ProofRequest as ProofRequest
     from tensortriage.workflows.edits.requests import Verify as Verify
+    from tensortriage.workflows.edits.requests import feeding_field as feeding_field
+    from tensortriage.workflows.edits.requests import infer_field as infer_field
+    from tensortriage.workflows.edits.requests import outputs_field as outputs_field
+    from tensortriage.workflows.edits.requests import verify_field as verify_field
+    from tensortriage.workflows.edits.verify_edit import MOST_FEEDS as MOST_FEEDS
+    from tensortriage.workflows.edits.verify_edit import EditStage as EditStage
+    from tensortriage.workflows.edits.verify_edit import Moves as Moves
+    from tensortriage.workflows.edits.verify_edit import Proof as Proof
+    from tensortriage.workflows.edits.verify_edit import Unprovable as Unprovable
+    from tensortriage.workflows.edits.verify_edit import check_weights as check_weights
+    from tensortriage.workflows.edits.verify_edit import made_up_or_fitting as made_up_or_fitting
+    from tensortriage.workflows.edits.verify_edit import prove as prove
     from tensortriage.workflows.requests import ENGINES as ENGINES
 
 

@@ -149,6 +149,17 @@ def check_ability(spec: EngineSpec, *, takes_tactics: bool, saves: bool) -> None
         raise UsageError(f"{spec} writes no engine file", slug="engine-not-saved", cure="leave out -o")
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class BuildFiles:
+    """Where a judge finds the engine of a build and its tactics; None where it does not look."""
+
+    engine: Path | None = None
+    tactics: Path | None = None
+
+
+NO_FILES = BuildFiles()
+
+
 class EngineBench:
     """Makes builds on an engine, each once in a case.
 
@@ -157,8 +168,7 @@ class EngineBench:
         spec: Engine and options.
         judge: Decides whether a build is good.
         base: Choices that every build is given.
-        engine_file: Where the judge finds the engine of a build; None when it does not look.
-        tactics_file: Where it finds the tactics.
+        files: Where the judge finds a build.
         record: Whether builds report their tactics, where the engine can.
     """
 
@@ -169,8 +179,7 @@ class EngineBench:
         judge: BuildJudge,
         *,
         base: Sequence[Choice] = (),
-        engine_file: Path | None = None,
-        tactics_file: Path | None = None,
+        files: BuildFiles = NO_FILES,
         record: bool = True,
     ) -> None:
         self._lab = source.lab
@@ -179,8 +188,7 @@ class EngineBench:
         self._judge = judge
         self._base = {choice.layer: choice for choice in base}
         self._engine = resolve(spec).engine
-        self._engine_file = engine_file
-        self._tactics_file = tactics_file
+        self._files = files
         self._record = record
         self._keyed = False
         self._cache: Path | None = None
@@ -244,7 +252,7 @@ class EngineBench:
             self._cache = self._lab.case.folder / trial.files["timing.cache"]
 
     def _made(self, name: str, key: str, given: tuple[Choice, ...], *, record: bool) -> BuildTrial:
-        engine_file = self._engine_file or self._lab.workspace.folder / "candidate.engine"
+        engine_file = self._files.engine or self._lab.workspace.folder / "candidate.engine"
         cache = self._fresh_cache(given)
         spec = self._with(given, engine_file, cache, record=record)
         anew = Experiment(engine=spec, model=self._model, feed=None, observed=ObservedPlan(), build=1, repetition=None)
@@ -258,8 +266,8 @@ class EngineBench:
                 name=name, judgement=BuildJudgement.OTHER, signature=outcome.kind.value, reason=outcome.message
             )
         tactics = TacticRecord(str(self._spec), told.choices)
-        if self._tactics_file is not None and told.choices:
-            save_record(tactics, self._tactics_file)
+        if self._files.tactics is not None and told.choices:
+            save_record(tactics, self._files.tactics)
         judged = self._judge.judge(outputs, name)
         trial = BuildTrial(
             name=name,
@@ -313,7 +321,7 @@ class EngineBench:
             if path is None or not path.exists():
                 continue
             folder.mkdir(exist_ok=True)
-            move = shutil.copyfile if path == self._engine_file else shutil.move
+            move = shutil.copyfile if path == self._files.engine else shutil.move
             move(path, folder / f"{name}.{kind}")
             files[kind] = f"{judgement.value}/{name}.{kind}"
         return files

@@ -3,12 +3,9 @@
 from tensortriage.sdk import (
     ARTIFACTS,
     ENGINES,
-    WHOLE,
     GroupedOption,
-    NamedCluster,
     TensorrtOptions,
     Written,
-    cluster_field,
     command,
     inference_accepted,
     model_type_option,
@@ -38,7 +35,6 @@ REPLAYS = [
 def debug_build(
     request: BuildRequest,
     tensorrt: TensorrtOptions,
-    cluster: NamedCluster | None = cluster_field(WHOLE, group="Stopping"),
     *,
     as_json: bool,
 ) -> None:
@@ -55,6 +51,4 @@ def debug_build(
     from tensortriage_builds.answer import build_and_show, with_target
 
     request = with_target(request, tensorrt)
-    if cluster is not None:
-        cluster.run_command(request.target, as_json=as_json)
     build_and_show(request, as_json=as_json)

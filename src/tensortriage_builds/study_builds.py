@@ -29,6 +29,7 @@ from tensortriage.sdk import (
     usable,
 )
 from tensortriage_builds.build_maker import (
+    BuildFiles,
     BuildJudge,
     CommandJudge,
     EngineBench,
@@ -83,8 +84,7 @@ def study_builds(request: BuildRequest, *, listener: BuildListener | None = None
             target,
             judge,
             base=base,
-            engine_file=request.artifact if request.check is not None else None,
-            tactics_file=request.save_tactics,
+            files=BuildFiles(request.artifact if request.check is not None else None, request.save_tactics),
             record=request.record,
         )
         studying = Studying(

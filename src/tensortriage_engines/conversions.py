@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortriage.engines.sdk import Arrange, IsolatedEngine, IsolatedSession, packages_digest, placed
+from tensortriage.engines.sdk import IsolatedEngine, IsolatedSession, ModelTerms, packages_digest, placed
 
 if TYPE_CHECKING:
     from tensortriage.engines.sdk import Model
@@ -45,29 +45,27 @@ class Conversions:
         """Cache later conversions in a folder."""
         self._folder = folder
 
-    def compile(
-        self, path: Path, model: "Model", words: Mapping[str, str], *, arrange: Arrange | None = None
-    ) -> IsolatedSession:
+    def compile(self, path: Path, model: "Model", words: Mapping[str, str], terms: ModelTerms) -> IsolatedSession:
         """Build an ONNX file, converting it unless that was done before.
 
         Args:
             path: The file.
             model: What it holds.
             words: Options for the adapter.
-            arrange: For a given file, how it holds the model; see `IsolatedEngine.compile`.
+            terms: How the adapter's report is put in the terms of the model.
 
         Raises:
             TriageError: As `IsolatedEngine.compile`.
         """
         given = tuple(key for key in self._files if words.get(key))
         if self._folder is None:
-            return self._isolated.compile(path, words, files=given, arrange=arrange)
+            return self._isolated.compile(path, words, files=given, terms=terms)
         kept = self._folder / f"{self._key(model, words, given)}.converted"
         if kept.is_file():
             _logger.info("%s: a conversion of this model is in the case", self._isolated.title)
             known = {**words, CONVERTED: str(kept)}
-            return self._isolated.compile(path, known, files=(*given, CONVERTED), arrange=arrange)
-        session = self._isolated.compile(path, words, files=given, arrange=arrange)
+            return self._isolated.compile(path, known, files=(*given, CONVERTED), terms=terms)
+        session = self._isolated.compile(path, words, files=given, terms=terms)
         if given and "conversion_seconds" not in session.info:  # a given file runs, and nothing was converted
             return session
         try:

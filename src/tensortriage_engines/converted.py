@@ -26,6 +26,7 @@ from tensortriage.engines.sdk import (
     KeepsEngines,
     Limits,
     ModelError,
+    ModelTerms,
     Observes,
     OffersLadder,
     Options,
@@ -165,13 +166,8 @@ class ConvertedEngine(
 
     def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
         """Return a file built in a worker; ``model`` has the same contents."""
-        told = {**words, **self.told_of(model, words)}
-        return self._conversions.compile(path, model, told, arrange=_arranging(model, words))
-
-    def told_of(self, model: "Model", words: Mapping[str, str]) -> dict[str, str]:
-        """Return the adapter's settings for a model in addition to the options."""
-        del words
-        return {"declared": _declared(model)}
+        told = {**words, "declared": _declared(model)}
+        return self._conversions.compile(path, model, told, ModelTerms(arrange=_arranging(model, words)))
 
     def words(self, given: Options) -> dict[str, str]:
         """Return the engine's own options in the words of its adapter."""

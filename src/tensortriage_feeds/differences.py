@@ -13,16 +13,13 @@ import numpy as np
 from tensortriage_feeds.catalogue import FITTED, InputCandidates, candidates, scaled
 from tensortriage_feeds.geometry import geometries
 from tensortriage_feeds.normalizations import Renormalized, renormalizations
-from tensortriage_feeds.pictures import PictureAxes, picture_axes
+from tensortriage_feeds.pictures import PictureAxes, part, picture_axes
 from tensortriage_feeds.tokens import exchanges, token_candidates
 from tensortriage_feeds.transforms import Tensors, Transform, composed, of_input
 
 EXACT = 1e-5
 """What a transform leaves at most, as a share of the deviation, that is said to be all: float32 rounds to 6e-8, and a
 mean and a deviation that people write with four digits to 1e-5."""
-NEARLY = 0.02
-"""What is left where numbers passed through bytes on the way (1/255 of a span of 4 deviations: 5e-3), or borders are
-treated otherwise."""
 UNLIKE = 0.3
 """From here on a transform explains too little to be named."""
 
@@ -241,7 +238,7 @@ def _geometric(
         return
     array = _in_layout(array, axes, other_axes, other.ndim)
     for shape in geometries(name, array, other, other_axes):
-        seen = _seen(other, shape.box, other_axes)
+        seen = part(other, other_axes, shape.box)
         for order in _orders(array.shape[other_axes.channel]):
             made = np.take(shape.made, order, axis=other_axes.channel)
             scale, offset, residual = fitted(made, seen, other_axes)
@@ -261,12 +258,6 @@ def _geometric(
 def _orders(channels: int) -> Iterable[list[int]]:
     plain = list(range(channels))
     return [plain, [2, 1, 0, *plain[3:]]] if channels >= 3 else [plain]
-
-
-def _seen(array: np.ndarray, box: tuple[int, int, int, int], axes: PictureAxes) -> np.ndarray:
-    index = [slice(None)] * array.ndim
-    index[axes.height], index[axes.width] = slice(box[0], box[1]), slice(box[2], box[3])
-    return array[tuple(index)]
 
 
 def _in_layout(array: np.ndarray, axes: PictureAxes, other: PictureAxes, rank: int) -> np.ndarray:

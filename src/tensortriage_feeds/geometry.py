@@ -12,6 +12,7 @@ from tensortriage_feeds.transforms import Transform, of_input
 _CURES = {
     "crop": "resize the whole picture, or crop as the reference does",
     "letterbox": "stretch the picture to the whole size, or feed the reference a letterbox, too",
+    "bands": "put the picture where the reference puts it, between bands of the same colour",
     "stretch": "keep the shape of the picture, as the reference does",
     "interpolation": "resize as the reference does",
     "shifted": "take the part of the picture that the reference takes",
@@ -46,6 +47,11 @@ def geometries(name: str, mine: np.ndarray, theirs: np.ndarray, axes: PictureAxe
     """
     size, given = _size(theirs, axes), _size(mine, axes)
     inner, whole = _inside_bands(theirs, axes), (0, size[0], 0, size[1])
+    if (own := _inside_bands(mine, axes)) != (0, given[0], 0, given[1]):
+        kind, words = ("stretch", "stretched without the bands of the reference's letterbox, to")
+        if inner != whole:
+            kind, words = "bands", "a letterbox with other bands than the reference's: around"
+        yield from _fitted_in(name, kind, part(mine, axes, own), axes, inner, words)
     if inner != whole:
         yield from _fitted_in(name, "letterbox", mine, axes, inner, "a letterbox: bands around")
     if size != given:

@@ -90,11 +90,6 @@ class Renormalized:
     scale: np.ndarray
     offset: np.ndarray
 
-    @property
-    def is_uniform(self) -> bool:
-        """Whether it is the same for every channel."""
-        return bool(np.ptp(self.scale) == 0.0 and np.ptp(self.offset) == 0.0)
-
 
 def renormalizations(least: np.ndarray, most: np.ndarray) -> Iterator[Renormalized]:
     """Yield what a program may have done to numbers otherwise than it ought to, the likeliest first.

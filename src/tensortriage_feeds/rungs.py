@@ -222,8 +222,7 @@ def _ratio(inv: Investigation, feed: Feed, fed: Tensors) -> tuple[float, float] 
     about = inv.about(dataclasses.replace(inv.question, feeds=(other,)))
     try:
         figures = measured_outputs(about, other, inv.deployed(feed)).metrics
-        golden = about.golden.outputs(other)
-        limits = limits_of(about, other, figures, golden=golden, apart={}, asked=False)
+        limits = limits_of(about, other, figures, apart={}, asked=False)
     except _UNRUNNABLE:
         return None
     errors = {name: error_of(figure) for name, figure in figures.items()}

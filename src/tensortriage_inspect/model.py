@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from tensortriage.sdk import (
     argument,
     command,
-    dialect,
     external_data_field,
     flag,
     model_type_option,
@@ -73,15 +72,6 @@ def inspect_model(view: ModelView, *, as_json: bool) -> None:
     from tensortriage_inspect.node_listing import list_layers
     from tensortriage_inspect.summary import summary_of
 
-    if not as_json and dialect().list_model(
-        view.model,
-        view.show,
-        view.external_data_dir,
-        unbounded=view.unbounded,
-        infer_shapes=view.infer_shapes,
-        unseen=view.unseen,
-    ):
-        return
     message = read_message(view.model)
     summary = summary_of(message, view.model, view.external_data_dir or view.model.parent)
     details: Details = {}

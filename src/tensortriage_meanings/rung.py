@@ -1,6 +1,7 @@
 """Does somebody understand an operator otherwise? Asked of a fault whose place or cause is not known by then."""
 
 import dataclasses
+import math
 from collections.abc import Iterator
 
 from tensortriage.diagnose.sdk import (
@@ -76,7 +77,8 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
             return None
         theirs = Feed("theirs", about.subject.theirs, about.feed.origin)
         place = inv.lab.derived(MeaningTold, QUESTION, about.subject.model, about.feed, theirs, about.who.name)
-        told = place.of(lambda: _searched(inv, about))
+        inv.lab.progress("trying known differences of meaning")
+        told = place.of(lambda: searched(about, seconds=inv.lab.budget.left))
     except TriageError as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
@@ -87,9 +89,9 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     return _concluded(inv, conclusion, about, told)
 
 
-def _searched(inv: Investigation, about: Disputed) -> MeaningTold:
-    inv.lab.progress("trying known differences of meaning")
-    found = explained(about.subject, TABLE, PIXELS, seconds=inv.lab.budget.left)
+def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
+    """Try the whole table on a dispute, for so long at most."""
+    found = explained(about.subject, TABLE, PIXELS, seconds=seconds)
     if found is None:
         return MeaningTold()
     words = {name: way.words for name, way in found.ways.items()}

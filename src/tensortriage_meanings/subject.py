@@ -18,7 +18,6 @@ from tensortriage.diagnose.sdk import (
     Evidence,
     Feed,
     Investigation,
-    MemoryStore,
     Model,
     TensorStore,
     VerdictKind,
@@ -157,8 +156,7 @@ def _of_ops(inv: Investigation, feed: Feed, found: Conclusion, who: Disputer) ->
     """Return the ops of the first culprit's kind, on golden operands, as the target or the reference computes them."""
     first = found.culprits[0]
     alike = [each for each in found.culprits if each.op_type == first.op_type]
-    nodes = dict.fromkeys(each.node for each in alike)  # one of several results is told once for each
-    ops = golden_operands(inv, feed).apart([[name] for name in nodes])
+    ops = golden_operands(inv, feed).apart([[node] for node in dict.fromkeys(each.node for each in alike)])
     values = [each.value for each in alike if each.value in ops.values]
     if not values or who.engine is None:
         return None
@@ -208,7 +206,7 @@ def _disputed(inv: Investigation, model: Model, feed: Feed, theirs: Tensors, who
 def _limits(inv: Investigation, feed: Feed, made: Tensors, theirs: Tensors) -> Mapping[str, float] | None:
     """Return the limits of a model's outputs if the judge finds that the other side's are within; None otherwise."""
     figures = {name: measure(made[name], array) for name, array in theirs.items()}
-    limits = limits_of(inv, feed, figures, golden=MemoryStore(dict(made)), apart={}, asked=False)
+    limits = limits_of(inv, feed, figures, apart={}, asked=False)
     errors = {name: float(error_of(figure)) for name, figure in figures.items()}
     if any(name not in limits or not limits[name].allows(error) for name, error in errors.items()):
         return None

@@ -151,19 +151,3 @@ class PolygraphyDialect(Dialect):
     def shapes_inferred(self) -> None:
         """Log it where details are."""
         _logger.debug("Inferred shapes in the model with `onnxruntime.tools.symbolic_shape_infer`'s counterpart here")
-
-    def list_model(
-        self,
-        path: Path,
-        show: Sequence[str],
-        external_data_dir: Path | None,
-        *,
-        unbounded: bool,
-        infer_shapes: bool,
-        unseen: bool,
-    ) -> bool:
-        """Print a model in its layout."""
-        from tensortriage_polygraphy.model_listing import print_listing
-
-        print_listing(path, show, external_data_dir, unbounded=unbounded, infer_shapes=infer_shapes, unseen=unseen)
-        return True

@@ -1,5 +1,4 @@
-"""Making 8-bit files: ``convert --int8`` and the candidates of ``debug precision --int8``.
+"""8-bit files: ``convert --int8``, the candidates of ``debug precision --int8``, and ``inspect quantizers``.
 
-It is written like a third-party package, with `tensortriage.api`, `tensortriage.sdk` and
-`tensortriage.precision.sdk`.
+It is written like a third-party package, with `tensortriage.api`, `tensortriage.sdk` and the like.
 """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tensortriage.precision.sdk import Precision, TaskMetric
     from tensortriage_quantize.quantize import QuantizeRequest, QuantizeResult
 
-WORDS = ("auto", "minmax", "percentile", "entropy", "modelopt", "modelopt-max")
+WORDS = ("auto", "minmax", "percentile", "entropy")
 ENGINES = ("onnxruntime", "tensorrt", "openvino", "qnn")
 MOST_SHOWN, MOST_NAMED = 5, 3
 
@@ -60,15 +60,12 @@ class EightBitOptions:
     reduce_range: bool = flag(
         "--reduce-range", "Quantize int8 weights to 7 bits, for x86 processors without VNNI, on which sums of 8-bit "
         "products overflow.")
-    modelopt_python: str = option(
-        "--modelopt-python", "PYTHON", "A Python interpreter with TensorRT-Model-Optimizer  [default: this one, if it "
-        "is installed here].", default="", rare=True)
     percentile: float = option(
         "--percentile", "P", "Share of the values, in percent, that a percentile range covers.",
         default=99.99, least=50, most=100, rare=True)
     calibrate: str = option(
-        "--calibrate", "", "How ranges are calibrated; modelopt is TensorRT-Model-Optimizer, and auto tries every "
-        "installed way and takes the best.", default="auto", choices=WORDS)
+        "--calibrate", "", "How ranges are calibrated; auto tries every way and takes the best.",
+        default="auto", choices=WORDS)
     # fmt: on
 
     def converted(self, wanted: "ConvertRequest", *, as_json: bool) -> bool:
@@ -93,7 +90,7 @@ class EightBitOptions:
         flags = {
             "--metric": self.metric, "--metric-min": self.metric_min, "--sqnr": self.sqnr,
             "--holdout": self.holdout or None, "--float-weights": self.float_weights or None,
-            "--per-tensor": self.per_tensor or None, "--modelopt-python": self.modelopt_python or None,
+            "--per-tensor": self.per_tensor or None,
             "--reduce-range": self.reduce_range or None, "--for": self.engine if self.engine != ENGINES[0] else None,
         }  # fmt: skip
         flag = next((name for name, value in flags.items() if value is not None), "")
@@ -107,10 +104,6 @@ class EightBitOptions:
             raise UsageError(message, slug="option-needs-another", cure="name the metric: --metric")
         if self.reduce_range and precision is not Precision.INT8:
             raise click.UsageError(f"--reduce-range is for int8, and {precision.value} is asked for")
-        if self.per_tensor and self.calibrate.startswith("modelopt"):
-            raise click.UsageError(
-                "--per-tensor and --calibrate modelopt contradict each other: its scales are per channel"
-            )
 
     def convert_and_show(self, wanted: "ConvertRequest", precision: "Precision", *, as_json: bool) -> None:
         """Quantize a model and report the loss.
@@ -136,8 +129,7 @@ class EightBitOptions:
         from tensortriage.api import Target
         from tensortriage.precision.sdk import ExternalData
         from tensortriage.sdk import Verify
-        from tensortriage_quantize.calibration.calibrated_model import QuantizeOptions
-        from tensortriage_quantize.calibration.calibration_search import usable_ways
+        from tensortriage_quantize.calibration.calibrated_model import Calibration, QuantizeOptions
         from tensortriage_quantize.quantize import QuantizeRequest
 
         target = wanted.target
@@ -153,11 +145,8 @@ class EightBitOptions:
                 float_weights=self.float_weights,
                 reduce_range=self.reduce_range,
                 engine=self.engine,
-                modelopt_python=self.modelopt_python,
             ),
-            calibrations=usable_ways(
-                self.calibrate, self.modelopt_python, per_channel=not self.per_tensor and self.engine == "tensorrt"
-            ),
+            calibrations=tuple(Calibration) if self.calibrate == "auto" else (Calibration(self.calibrate),),
             kept=wanted.kept,
             feeding=wanted.proof.feeding,
             holdout=FeedRequest(paths=self.holdout) if self.holdout else None,

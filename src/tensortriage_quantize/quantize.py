@@ -29,8 +29,6 @@ from tensortriage.precision.sdk import (
 )
 from tensortriage.sdk import DataError, ModelError, error_size, magnitude, model_to_edit
 from tensortriage_quantize.calibration.calibrated_model import (
-    ALWAYS,
-    MODELOPT_METHODS,
     Calibration,
     ModelQuantizer,
     QuantizeOptions,
@@ -43,7 +41,6 @@ from tensortriage_quantize.calibration.calibration_search import (
     calibrated,
     hold_out,
     outputs_of,
-    quantizer_of,
 )
 from tensortriage_quantize.calibration.operand_ranges import (
     Outgrown,
@@ -53,8 +50,6 @@ from tensortriage_quantize.calibration.operand_ranges import (
 )
 from tensortriage_quantize.int8_kernels import kernel_notices
 from tensortriage_quantize.search.on_engine import DeployedEngine, Judges, fewest_kept
-
-MOST_NAMED = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +73,7 @@ class QuantizeRequest:
     source: Source
     target: Target
     options: QuantizeOptions = dataclasses.field(default_factory=QuantizeOptions)
-    calibrations: Sequence[Calibration] = ALWAYS
+    calibrations: Collection[Calibration] = tuple(Calibration)
     kept: NodeChoice = dataclasses.field(default_factory=NodeChoice)
     feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
     holdout: FeedRequest | None = None
@@ -179,7 +174,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         chosen = _chosen(request, model, ways.best, kept, judges)
         grown = outgrown_ranges(model, chosen.quantizer, held_out, lab)
         _check(request, chosen.tried, grown)
-        notices = [*_notices(request, model, ways, samples, held_out), *filter(None, [deployed.doubt])]
+        notices = [*_notices(ways, samples, held_out), *filter(None, [deployed.doubt])]
         if request.options.precision is Precision.INT8:
             notices += kernel_notices(chosen.model, chosen.tried.worst, held_out, golden, lab)
         request.target.write(_calibrated_on_all(request, model, chosen, kept, samples, judges))
@@ -222,13 +217,13 @@ def _calibrated_on_all(
     What no longer does what is asked of the outputs, or does clearly worse (by 3 dB), is not taken.
     """
     calibration = Calibration(chosen.tried.calibration)
-    if request.holdout is not None or len(samples) < FOLD - 1 or calibration in MODELOPT_METHODS:
+    if request.holdout is not None or len(samples) < FOLD - 1:
         return chosen.model
     folder = judges.lab.workspace.folder / "all-samples"
     folder.mkdir()
     options = dataclasses.replace(request.options, calibration=calibration)
     feeds = [*samples, *(sample.feed for sample in judges.samples)]
-    made = quantizer_of(model, feeds, options, folder, judges.lab).quantized({*kept, *chosen.sensitive})
+    made = ModelQuantizer(model, feeds, options, folder=folder, lab=judges.lab).quantized({*kept, *chosen.sensitive})
     before, after = judges.on(chosen.model), judges.on(made)
     worst = [max(each.errors.values(), default=0.0) for each in (before, after)]
     worse = after.metric is not None and before.metric is not None and after.metric < before.metric
@@ -299,17 +294,9 @@ def _check(request: QuantizeRequest, best: Tried, grown: Sequence[Outgrown]) -> 
     )
 
 
-def _notices(
-    request: QuantizeRequest, model: Model, ways: Ways, samples: Sequence[Feed], held_out: Sequence[Feed]
-) -> Iterator[str]:
+def _notices(ways: Ways, samples: Sequence[Feed], held_out: Sequence[Feed]) -> Iterator[str]:
     if all(feed.origin.value == "random" for feed in samples):
         yield "calibrated on random data: the ranges mean nothing for real inputs; give samples with --inputs"
     if held_out is samples or list(held_out) == list(samples):
         yield f"judged by the {len(samples)} calibration sample(s) themselves: give more, or others with --holdout"
     yield from (f"{word} was left out: {why}" for word, why in ways.refused.items())
-    best = ways.best
-    others = {name for way in ways.found for name in way.quantizer.nodes}.difference(best.quantizer.nodes)
-    heavy = [node for node in model.graph.nodes if node.name in others and node.op_type in request.options.op_types]
-    if heavy:
-        names = ", ".join(node.name for node in heavy[:MOST_NAMED]) + (", ..." if len(heavy) > MOST_NAMED else "")
-        yield f"{best.tried.calibration} leaves {len(heavy)} nodes in float that other ways quantize: {names}"

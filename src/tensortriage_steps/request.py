@@ -49,8 +49,6 @@ class StepsRequest:
         "--logits", "OUTPUT", "Output of scores over the vocabulary  [default: the one called logits].", default="")
     free_running: bool = flag(
         "--free-running", "Also let both engines generate alone, and judge the first token that differs.")
-    self_check: bool = flag(
-        "--self-check", "Hold the target's steps against its own run of the whole sequence; no reference is asked.")
     drift: bool = flag("--no-drift", "Do not run the target on its own states as well.", default=True, rare=True)
     diagnosis: bool = flag(
         "--no-diagnosis", "Do not diagnose the first wrong step; print the command that would.",

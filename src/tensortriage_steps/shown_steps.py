@@ -3,8 +3,8 @@
 import importlib.resources
 from collections.abc import Iterator, Sequence
 
-from tensortriage.sdk import Column, Looks, Table, TableCell, Tone, count, magnitude, page, percent, script_of
-from tensortriage_steps.steps_report import FreeRun, SelfValue, StepRow, StepsReport, StepValue
+from tensortriage.sdk import Column, Looks, Table, TableCell, Tone, magnitude, page, percent, script_of
+from tensortriage_steps.steps_report import FreeRun, StepRow, StepsReport, StepValue
 
 MOST_STEPS = 12
 """Steps that a terminal lists; the others are as good as those shown."""
@@ -69,10 +69,6 @@ def remarks_of(report: StepsReport) -> Iterator[str]:
     """Yield remarks besides the table and the summary."""
     if report.free is not None:
         yield _alone(report.free)
-    kept = [value for value in report.self_values[1:] if value.claimed and value.within]
-    yield from (_self(value) for value in report.self_values if value not in kept)
-    if kept:
-        yield f"{count(len(kept), 'state')}: the same"
     if report.stopped and report.stopped not in report.summary:
         yield f"note: the reference stops: {report.stopped}"
     yield from (f"note: {note}" for note in report.notes)
@@ -91,14 +87,3 @@ def _alone(free: FreeRun) -> str:
         return text
     word = "a tie" if free.tie else "no tie"
     return f"{text}, and healthy engines move the two by up to {magnitude(free.moved)}: {word}"
-
-
-def _self(value: SelfValue) -> str:
-    """Return whether the whole sequence at once gives the same results as the steps."""
-    if not value.claimed:
-        return f"'{value.value}': the model itself gives something else for the whole sequence at once; not claimed"
-    word = "the same" if value.within else "NOT the same"
-    return (
-        f"'{value.value}': {word} for the whole sequence at once as step by step "
-        f"({magnitude(value.difference)}, allowed {magnitude(value.allowed)})"
-    )

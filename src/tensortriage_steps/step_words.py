@@ -12,8 +12,6 @@ def summary_of(report: StepsReport) -> str:
     if report.stopped and report.verdict == "inconclusive":
         right = "step 0 is" if len(report.rows) == 1 else f"the first {len(report.rows):,} steps are"
         return f"{right} right, and then the reference stops: {report.stopped}"
-    if report.self_values:
-        return _with_itself(report)
     steps = count(len(report.rows), "step")
     if report.verdict == "drift-beyond":
         row = next(row for row in report.rows if any(not value.within for value in row.drifted))
@@ -38,18 +36,6 @@ def summary_of(report: StepsReport) -> str:
             f"all {steps} are right; on its own states the target drifts no more than healthy engines{_grown(report)}"
         )
     return f"all {steps} are right"
-
-
-def _with_itself(report: StepsReport) -> str:
-    bad = [value for value in report.self_values if value.claimed and not value.within]
-    if not bad:
-        return "the whole sequence at once gives the same results as the steps"
-    worst = max(bad, key=lambda value: value.difference / value.allowed)
-    return (
-        f"the whole sequence at once and the steps differ: '{worst.value}' by {error_size(worst.difference)} at step "
-        f"{worst.step}, where {error_size(worst.allowed)} is allowed; farther from the exact result: "
-        f"{worst.wrong}"
-    )
 
 
 def _fault(report: StepsReport) -> str:

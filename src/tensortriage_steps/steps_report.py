@@ -94,32 +94,6 @@ class FreeRun:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class SelfValue:
-    """One output of the whole sequence at once, against the same step by step on the same engine.
-
-    Attributes:
-        value: Name of the value.
-        step: The step that is farthest off; the last for states.
-        difference: Relative RMS difference of the two.
-        allowed: What a healthy engine may show: both its limits together.
-        model: What the model itself shows, evaluated as its types say.
-        claimed: Whether the model itself keeps it, so that the engine must.
-        within: Whether the engine keeps it.
-        wrong: Which of the two is farther from what the model computes, where it does not: ``the whole sequence`` or
-            ``the steps``; empty where it does.
-    """
-
-    value: str
-    step: int
-    difference: float
-    allowed: float
-    model: float
-    claimed: bool
-    within: bool
-    wrong: str = ""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class StepDiagnosis:
     """The diagnosis of the first step that is wrong, on that step's feed alone.
 
@@ -159,7 +133,7 @@ class StepsReport:
         verdict: ``match`` (every step within its limit, and drift that of fp32), ``drift`` (that of a narrower format,
             no more than it is predicted to cost), ``fault`` (a step is wrong by itself), ``drift-beyond`` (every step
             is right on the reference's states, and on its own the target leaves what is predicted), ``tokens`` (alone
-            the target chooses a token that is no tie), ``self-contradiction``, or ``inconclusive`` (a step is beyond
+            the target chooses a token that is no tie), or ``inconclusive`` (a step is beyond
             its limit, and its diagnosis finds nothing wrong; or the reference stops, and until then nothing is wrong).
         summary: One sentence.
         rows: One per step.
@@ -168,7 +142,6 @@ class StepsReport:
         again: Whether that step is wrong in a new session too; true while none is.
         diagnosis: Of that step; None when there was none.
         free: Both engines generating on their own; None when not requested.
-        self_values: Prefill against decode; empty when not requested.
         stopped: Why the reference gives no step after ``rows``, with the cure; empty when it gives all.
         notes: What was not measured, and why.
         next: Commands to run next.
@@ -187,7 +160,6 @@ class StepsReport:
     again: bool = True
     diagnosis: StepDiagnosis | None = None
     free: FreeRun | None = None
-    self_values: tuple[SelfValue, ...] = ()
     stopped: str = ""
     notes: tuple[str, ...] = ()
     next: tuple[str, ...] = ()

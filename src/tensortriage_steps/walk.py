@@ -13,9 +13,7 @@ from tensortriage_steps.feeds.next_feed import Arrays
 from tensortriage_steps.feeds.step_feeds import StepFeeds
 from tensortriage_steps.judging.drawn_limits import may_be_chance
 from tensortriage_steps.judging.free_run import free_run
-from tensortriage_steps.judging.healthy_runs import HealthyRuns
 from tensortriage_steps.judging.measured_steps import MeasuredSteps
-from tensortriage_steps.judging.self_check import self_check
 from tensortriage_steps.request import StepsRequest
 from tensortriage_steps.shown_steps import render_steps
 from tensortriage_steps.step_words import summary_of
@@ -53,11 +51,11 @@ def walk(
     told(feeds)
     try:
         with Case(request.case, fresh=request.fresh) as case:
-            if request.self_check:
-                return _written(_self_checked(request, model, feeds, target, case, say), case)
-            report, in_question = _measured(request, model, feeds, reference, target, case, say)
+            with Lab(case, limits=request.limits, progress=say) as lab:
+                steps = MeasuredSteps(lab, model, feeds, reference=reference, target=target, drift=request.drift)
+                report = _measured(request, steps, target, say)
             if report.again:
-                report = _settled(request, report, in_question, feeds.origin, listener)
+                report = _settled(request, report, steps.open_feeds, feeds.origin, listener)
             return _written(report, case)
     finally:
         feeds.close()
@@ -71,35 +69,25 @@ def _written(report: StepsReport, case: Case) -> StepsReport:
 
 
 def _measured(
-    request: StepsRequest,
-    model: Model,
-    feeds: StepFeeds,
-    reference: EngineSpec,
-    target: EngineSpec,
-    case: Case,
-    say: Callable[[str], None],
-) -> tuple[StepsReport, Mapping[int, Arrays]]:
-    again, free = True, None
-    with Lab(case, limits=request.limits, progress=say) as lab:
-        steps = MeasuredSteps(lab, model, feeds, reference=reference, target=target, drift=request.drift)
-        made, stopped = _made(steps, say)
-        if stopped:
-            lab.drop(reference, model)  # its process may be gone, and a wrong step is run again
-        rows = steps.by_chance(made)
-        wrong = next((row.step for row in rows if row.outside), None)
-        if request.free_running and stopped:
-            steps.notes.append("neither engine generated on its own, because the reference stops")
-        elif request.free_running and feeds.roles.generates:
-            say("generating")
-            with steps.another_target() as fresh:
-                free = free_run(steps, feeds, fresh)
-        elif request.free_running:
-            steps.notes.append("nothing was generated: no input takes token ids, or no output is called logits")
-        if wrong is not None:
-            again = steps.again(steps.open_feeds[wrong])
+    request: StepsRequest, steps: MeasuredSteps, target: EngineSpec, say: Callable[[str], None]
+) -> StepsReport:
+    feeds, free = steps.feeds, None
+    made, stopped = _made(steps, say)
+    if stopped:
+        steps.drop_reference()  # its process may be gone, and a wrong step is run again
+    rows = steps.by_chance(made)
+    wrong = next((row.step for row in rows if row.outside), None)
+    if request.free_running and stopped:
+        steps.notes.append("neither engine generated on its own, because the reference stops")
+    elif request.free_running and feeds.roles.generates:
+        say("generating")
+        with steps.another_target() as fresh:
+            free = free_run(steps, feeds, fresh)
+    elif request.free_running:
+        steps.notes.append("nothing was generated: no input takes token ids, or no output is called logits")
+    again = True if wrong is None else steps.again(steps.open_feeds[wrong])
     report = _report(request, target, feeds, rows, free, [*feeds.notes, *steps.notes])
-    report = dataclasses.replace(report, again=again, stopped=stopped)
-    return _stopped(report), steps.open_feeds
+    return _stopped(dataclasses.replace(report, again=again, stopped=stopped))
 
 
 def _stopped(report: StepsReport) -> StepsReport:
@@ -124,21 +112,6 @@ def _made(steps: MeasuredSteps, say: Callable[[str], None]) -> tuple[tuple[StepR
             raise
         return tuple(made), f"{error.message}; {error.cure}"
     return tuple(made), ""
-
-
-def _self_checked(
-    request: StepsRequest, model: Model, feeds: StepFeeds, target: EngineSpec, case: Case, say: Callable[[str], None]
-) -> StepsReport:
-    with Lab(case, limits=request.limits, progress=say) as lab, lab.session(target, model, sequence=True) as run:
-        values = self_check(HealthyRuns(lab, model, target=target), feeds, run, say)
-    broken = any(value.claimed and not value.within for value in values)
-    return dataclasses.replace(
-        _report(request, target, feeds, (), None, ()),
-        reference="",
-        self_values=values,
-        verdict="self-contradiction" if broken else "match",
-        next=(f"triage steps {request.model} --target {request.target} --steps {feeds.steps}",) if broken else (),
-    )
 
 
 def _report(

@@ -17,6 +17,7 @@ All models: opset 17, IR version 8, float32, deterministic given ``seed``. Node 
 except where that is an output of the model, which has a plain name.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -39,17 +40,30 @@ _TOKEN_INPUTS = ("input_ids", "attention_mask")
 # --- transformer encoder ----------------------------------------------------------------------------------------------
 
 
-def encoder(
-    *,
-    layers: int = 12,
-    width: int = 64,
-    heads: int = 4,
-    tokens: int = 64,
-    batch: Dim = 2,
-    vocabulary: int = 1000,
-    decomposed_layernorm: bool = True,
-    seed: int = 0,
-) -> onnx.ModelProto:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncoderSizes:
+    """The sizes of an `encoder`.
+
+    Attributes:
+        layers: Each adds 50 nodes (34 with fused LayerNorm) to the 18 (10) around them.
+        width: Channels, a multiple of ``heads``; a layer holds about ``12 * width**2`` weights.
+        heads: Attention heads.
+        tokens: Length of every sequence, static.
+        vocabulary: Number of token ids.
+    """
+
+    layers: int = 12
+    width: int = 64
+    heads: int = 4
+    tokens: int = 64
+    vocabulary: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+
+
+def encoder(*, batch: Dim = 2, decomposed_layernorm: bool = True, seed: int = 0, **sizes: int) -> onnx.ModelProto:
     """Return a BERT-like encoder: post-norm, GELU through Erf, an additive mask of -10000 (which float16 can hold).
 
     Inputs: ``input_ids`` and ``attention_mask``, int64 ``[batch, tokens]``. Outputs: ``last_hidden_state`` float32
@@ -58,31 +72,26 @@ def encoder(
     LayerNormalization.
 
     Args:
-        layers: Each adds 50 nodes (34 with fused LayerNorm) to the 18 (10) around them.
-        width: Channels, a multiple of ``heads``; a layer holds about ``12 * width**2`` weights.
-        heads: Attention heads.
-        tokens: Length of every sequence, static.
         batch: Sequences in a feed.
-        vocabulary: Number of token ids.
         decomposed_layernorm: LayerNorm as nine elementary operators, as exporters write it below opset 17, instead of
             one LayerNormalization.
         seed: Of the weights.
+        sizes: Of the network, as `EncoderSizes` has them.
 
     Raises:
         ValueError: ``width`` is not a multiple of ``heads``.
     """
-    if width % heads:
-        raise ValueError(f"width {width} is not a multiple of heads {heads}")
-    graph = GraphWriter(seed)
+    net, graph = EncoderSizes(**sizes), GraphWriter(seed)
+    width, tokens = net.width, net.tokens
     norm = _layer_norm if decomposed_layernorm else _fused_layer_norm
-    words = graph.normal("embeddings.word.weight", (vocabulary, width), 0.9)
+    words = graph.normal("embeddings.word.weight", (net.vocabulary, width), 0.9)
     positions = graph.normal("embeddings.position.weight", (tokens, width), 0.4)
     found = graph.op("Gather", words, "input_ids", name="/embeddings/word/Gather", axis=0)
     x = norm(graph, graph.op("Add", found, positions, name="/embeddings/Add"), "/embeddings/norm", width)
     bias = _mask_bias(graph)
-    for index in range(layers):
+    for index in range(net.layers):
         layer = f"/layer.{index}"
-        attended = _attention(graph, x, bias, f"{layer}/attention", (tokens, heads, width // heads))
+        attended = _attention(graph, x, bias, f"{layer}/attention", net)
         x = norm(graph, graph.op("Add", attended, x, name=f"{layer}/Add"), f"{layer}/norm1", width)
         fed = _feed_forward(graph, x, f"{layer}/mlp", width)
         x = norm(graph, graph.op("Add", fed, x, name=f"{layer}/Add_1"), f"{layer}/norm2", width)
@@ -135,10 +144,9 @@ def _mask_bias(graph: GraphWriter) -> str:
     return graph.op("Mul", hidden, graph.scalar("mask_value", -10000), name="/mask/Mul")
 
 
-def _attention(graph: GraphWriter, x: str, bias: str, name: str, sizes: tuple[int, int, int]) -> str:
-    """Add 21 nodes; ``sizes`` is (tokens, heads, channels of a head)."""
-    tokens, heads, depth = sizes
-    width = heads * depth
+def _attention(graph: GraphWriter, x: str, bias: str, name: str, net: EncoderSizes) -> str:
+    """Add 21 nodes."""
+    tokens, width, heads, depth = net.tokens, net.width, net.heads, net.width // net.heads
     shape = graph.indices("split_heads", -1, tokens, heads, depth)
 
     def project(word: str, perm: list[int], gain: float) -> str:

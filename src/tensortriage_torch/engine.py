@@ -26,6 +26,7 @@ from tensortriage.engines.sdk import (
     KnowsSomeValues,
     Limits,
     Model,
+    ModelTerms,
     Observes,
     OffersLadder,
     Options,
@@ -183,7 +184,7 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
             {**settings, "names": json.dumps(names)},
             affinity=_affinity(settings),
             files=("file",),
-            declared=lambda _: (loaded.inputs, _outputs(loaded, network)),
+            terms=ModelTerms(lambda _: (loaded.inputs, _outputs(loaded, network))),
         )
         if settings["compile"] != LEVELS[0]:  # a compiled network is compiled anew for another shape, in a run
             return TorchSession(session, loaded, network, least_seconds=self.limits.build_seconds)
@@ -218,7 +219,7 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
         """Run once; the model's marked inner values are looked up by the exporter's metadata.
 
         Raises:
-            RunFailed: When a marked value cannot be identified in the network (``torch-value-unknown``).
+            RunFailed: When a marked value cannot be identified in the network (``engine-value-unknown``).
             EngineError: As for `IsolatedSession.run`.
         """
         found = self.run_known(feed)
@@ -226,7 +227,7 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
             why = f": {self.reason}" if self.reason else ""
             raise RunFailed(
                 f"'{missing[0]}' ({len(missing)} in all) is not known to be a value of the network{why}",
-                slug="torch-value-unknown",
+                slug="engine-value-unknown",
                 cure="compare the model's outputs, or module outputs by their path",
             )
         return found

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from models import proto
@@ -61,3 +62,20 @@ def test_a_program_that_divides_otherwise_is_told_so(tmp_path, given, kind):
     assert verdict["verdict"] == kind
     assert "Div 'div' as if quotients of negative whole numbers were rounded down (floor)" in verdict["summary"]
     assert verdict["culprits"][0]["node"] == "div"
+
+
+@pytest.mark.subprocess
+@pytest.mark.slow
+def test_saved_outputs_of_such_a_program_are_told_so_by_run(tmp_path):
+    proto_of_other = proto(NET.replace("[div] step = Div(at, by)", FLOOR))
+    onnx.save(proto(NET), tmp_path / "model.onnx")
+    feed = {"x": np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32), "at": np.array([-7, -1, 0, 3])}
+    np.savez(tmp_path / "inputs.npz", **feed)
+    session = onnxruntime.InferenceSession(proto_of_other.SerializeToString())
+    np.savez(tmp_path / "theirs.npz", y=session.run(None, feed)[0])
+    given = ["model.onnx", "--inputs", "inputs.npz", "--load-outputs", "theirs.npz", "--reference", "onnxruntime"]
+    command = [sys.executable, "-m", "tensortriage", "run", *given]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "the outputs are those of these inputs" in done.stdout
+    assert "computes Div 'div' as if quotients of negative whole numbers were rounded down (floor)" in done.stdout

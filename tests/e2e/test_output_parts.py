@@ -54,3 +54,15 @@ def test_what_a_format_costs_a_part_is_allowed_it(detector, precision):
     target = f"emulate:precision={precision}"
     assert asked("run", detector, target).returncode == 0
     assert asked("diagnose", detector, target, "--case", "case").returncode == 0
+
+
+@pytest.mark.parametrize(("amount", "code"), [("0.9999", 0), ("1", 2)])
+def test_a_reduction_judges_by_the_same_parts(detector, amount, code):
+    """An error of 1e-4 of the scores is one of 2e-7 of the whole, within the limit of an fp32 engine."""
+    target = f"script:planted.py,kind=scale,node=scores,amount={amount}"
+    given = ["detector.onnx", "--inputs", "x.npz", "--target", target, "-o", "smallest.onnx"]
+    done = triage("debug", "reduce", *given, cwd=detector)
+    assert done.returncode == code, done.stdout + done.stderr
+    if code == 0:
+        assert "Sigmoid 'scores' -> 'scores'" in done.stdout
+        assert "in the whole model 'y[scores]' is wrong by 1.0e-04" in done.stdout

@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
+import models
 from running_cli import EXAMPLES, triage
 
 APP = """import numpy as np, onnxruntime
@@ -66,3 +67,33 @@ def test_saved_outputs_that_fail_lead_to_the_question_of_which_inputs_they_are(f
     asked = triage(*command.split()[1:], cwd=folder)
     assert asked.returncode == 1
     assert asked.stdout.startswith("the outputs are those of another input: 'image' is flipped from left to right")
+
+
+IN_PLACE = """import numpy as np, onnxruntime
+class App:
+    def compile(self, model_path, options):
+        self.session = onnxruntime.InferenceSession(str(model_path))
+        return self
+    def run(self, feed):
+        names = [each.name for each in self.session.get_outputs()]
+        out = dict(zip(names, self.session.run(names, feed)))
+        np.square(out["a"], out=out["a"])
+        out["b"] = out["a"]
+        return out
+"""
+SQUARES = """g (float[3,8] x) => (float[3,8] a, float[3,8] b) { [one] a = Sin(x) [two] b = Mul(a, a) }"""
+
+
+@pytest.mark.lengthy
+def test_outputs_that_overwrite_each_other_are_told_by_run_and_diagnose(tmp_path):
+    models.write(tmp_path / "m.onnx", SQUARES)
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32))
+    (tmp_path / "app.py").write_text(IN_PLACE)
+    given = ["m.onnx", "--inputs", "x.npz", "--target", "script:app.py"]
+    ran, diagnosed = triage("run", *given, cwd=tmp_path), triage("diagnose", *given, "--json", cwd=tmp_path)
+    assert (ran.returncode, diagnosed.returncode) == (1, 1)
+    verdict = json.loads(diagnosed.stdout)["verdict"]
+    assert verdict["verdict"] == "comparison-unsound"
+    for text in (ran.stdout, verdict["summary"]):
+        assert "output 'a' holds the numbers of 'b', whose memory it shares" in text
+        assert "return copies, e.g. 'a': array.copy()" in text

@@ -11,19 +11,11 @@ from pathlib import Path
 import pytest
 
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "reports.py"
-OPEN = {
-    "pad-of-a-made-up-length": "sizes that were made up are not said",
-}
-"""Of the first reports those that are not answered yet, and why."""
 FIRST = [
     "masked-row", "boxes-and-scores-share-a-scale", "clipped-biases", "biases-that-fit", "opset-number-raised",
     "floordiv-of-a-framework", "blue-first", "integer-of-a-sigmoid", "first-run-of-a-session", "variance-beyond-fp16",
     "vanishing-epsilon", "pad-of-a-made-up-length",
 ]  # fmt: skip
-FIRST_CASES = [
-    pytest.param(name, marks=[pytest.mark.xfail(reason=OPEN[name], strict=False)] if name in OPEN else [])
-    for name in FIRST
-]
 CHEAP = [
     "gelu-of-the-other-form", "square-matrix-transposed", "division-by-a-vanished-epsilon", "nearest-pixel",
     "resize-with-another-grid", "clip-of-the-low-bits",
@@ -37,7 +29,7 @@ def answer_of(name: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.lengthy
 @pytest.mark.subprocess
-@pytest.mark.parametrize("name", [*FIRST_CASES, *CHEAP])
+@pytest.mark.parametrize("name", [*FIRST, *CHEAP])
 def test_the_answer_is_what_the_thread_found(name):
     if name == "masked-row" and importlib.util.find_spec("torch") is None:
         pytest.skip("needs PyTorch")

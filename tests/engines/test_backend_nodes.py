@@ -29,7 +29,8 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.constant_folding import FoldOptions
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.workflows.edits.edit_pipeline import apply_passes
-from tensortriage.workflows.edits.sanitize import SanitizeRequest, passes_of
+from tensortriage_surgeon.requests import SanitizeRequest
+from tensortriage_surgeon.sanitize import passes_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 

@@ -46,9 +46,9 @@ def test_weights_are_used_where_they_are(tmp_path, layout, monkeypatch):
     message = in_place(model)
     assert message is not None
     assert len(message.message) < 1024
-    with Workspace(tmp_path / "work") as workspace:
+    with Workspace(tmp_path / "work", in_place=True) as workspace:
         for _ in range(2):
-            with Runner(PLAIN, model, workspace=workspace, in_place=True) as runner:
+            with Runner(PLAIN, model, workspace=workspace) as runner:
                 np.testing.assert_allclose(runner.run({"x": X})["y"], wanted, **NEAR)
                 assert runner.plan() is None
         assert list(workspace.folder.iterdir()) == []
@@ -58,7 +58,7 @@ def test_a_cut_needs_no_file(tmp_path):
     model = Model.load(saved(tmp_path, ExternalData.ALWAYS)[0])
     cut = extract(model, ["second"], specs=value_specs(model))
     a = np.ones((2, 96), np.float32)
-    with Workspace(tmp_path / "work") as workspace, Runner(PLAIN, cut, workspace=workspace, in_place=True) as runner:
+    with Workspace(tmp_path / "work", in_place=True) as workspace, Runner(PLAIN, cut, workspace=workspace) as runner:
         np.testing.assert_allclose(runner.run({"a": a})["y"], a.astype(np.float64) @ model.graph.weight("w"), **NEAR)
         assert list(workspace.folder.iterdir()) == []
 
@@ -70,7 +70,7 @@ def test_weights_in_several_directories_are_written_to_a_file(tmp_path):
     model.ir.graph.initializers["w"].const_value = other.ir.graph.initializers["w"].const_value
     edited = Model.from_ir(model.ir)
     assert in_place(edited) is None
-    with Workspace(tmp_path / "work") as workspace, Runner(PLAIN, edited, workspace=workspace, in_place=True) as runner:
+    with Workspace(tmp_path / "work", in_place=True) as workspace, Runner(PLAIN, edited, workspace=workspace) as runner:
         np.testing.assert_allclose(runner.run({"x": X})["y"], wanted, **NEAR)
         assert list(workspace.folder.iterdir()) != []
 

@@ -22,6 +22,7 @@ from tensortriage.errors import BuildFailed, EngineCrashed, EngineMissing, Store
 from tensortriage.values.dtype import DType
 from tensortriage_worker import exchange
 
+pytestmark = pytest.mark.usefixtures("fresh_processes")
 LIMITS = Limits(build_seconds=20, run_seconds=20)
 ECHO = """
 class Engine:

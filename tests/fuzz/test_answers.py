@@ -15,6 +15,7 @@ from hostile.mutation import mutated_safetensors, mutated_tree
 from hostile.tally import SEEDS, fuzzed
 from tensortriage.engines.base import Limits
 from tensortriage.engines.process import isolated, workers
+from tensortriage.engines.process.model_terms import ModelTerms
 from tensortriage.engines.process.transport import SharedFolder
 from tensortriage.errors import EngineMissing, TriageError
 from tensortriage.values.dtype import DType
@@ -105,7 +106,7 @@ def talk(folder):
     engine = isolated.IsolatedEngine("script", title="engine", limits=Limits(build_seconds=1, run_seconds=1))
     engine.probe({})
     specs = [ValueSpec("x", DType.FLOAT, ("N", 4))], [ValueSpec("y", DType.FLOAT, ("N", 4))]
-    session = engine.compile(folder / "m.onnx", {}, affinity="", declared=lambda _: specs)
+    session = engine.compile(folder / "m.onnx", {}, terms=ModelTerms(lambda _: specs))
     try:
         session.run({"x": np.zeros((2, 4), np.float32)})
         session.plan()

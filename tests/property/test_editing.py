@@ -10,7 +10,6 @@ import running
 from property.graphs import random_graphs
 from tensortriage.errors import ModelError
 from tensortriage.model.cutting.extract import extract
-from tensortriage.model.cutting.node_selection import nodes_between
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes
@@ -22,6 +21,7 @@ from tensortriage.values.dtype import Precision
 from tensortriage.workflows.edits.convert import format_proof
 from tensortriage.workflows.edits.requests import ProofRequest
 from tensortriage.workflows.edits.verify_edit import EditStage, prove
+from tensortriage_surgeon.nodes_between import nodes_between
 
 QUICK = settings(max_examples=15, deadline=None)
 # The folder computes with numpy what ONNX Runtime computes with its own kernels: a few steps of float32 apart, which

@@ -38,19 +38,28 @@ PUBLIC = {
     },
     "tensortriage_testing": {"tensortriage.engines.sdk", "tensortriage.testing.sdk", "tensortriage_worker.feeding"},
     "tensortriage_inspect": {
-        "tensortriage.sdk", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.precision.sdk",
-        "tensortriage.engines.sdk", "tensortriage.api",
+        "tensortriage.sdk", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.engines.sdk",
+        "tensortriage.api",
     },
     "tensortriage_meanings": {"tensortriage.diagnose.sdk", "tensortriage.model.sdk"},
     "tensortriage_operators": {"tensortriage.model.operator_bodies.operator_body"},
     "tensortriage_polygraphy": {
         "tensortriage", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"
     },
+    "tensortriage_surgeon": {
+        "tensortriage.envelope.sdk", "tensortriage.model.sdk", "tensortriage.sdk", "tensortriage.api"
+    },
     "tensortriage_torch": {
         "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.sdk", "tensortriage_worker.shards"
     },
-    "tensortriage_quantize": {"tensortriage.precision.sdk", "tensortriage.sdk", "tensortriage.api"},
-    "tensortriage_steps": {"tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"},
+    "tensortriage_quantize": {
+        "tensortriage.precision.sdk", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk",
+        "tensortriage.api",
+    },
+    "tensortriage_steps": {
+        "tensortriage.diagnose.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api",
+        "tensortriage_worker.feeding",
+    },
 }  # fmt: skip
 WORKER = {
     f"tensortriage_worker.{name}"
@@ -141,6 +150,7 @@ def test_nothing_is_in_a_table_and_an_entry_point():
         f"{overview.GROUP}.debug": groups.DEBUG,
         f"{overview.GROUP}.inspect": {},
         f"{overview.GROUP}.engines": {},
+        f"{overview.GROUP}.surgeon": {},
     }
     assert tables.keys() == {group for group in POINTS if group.startswith(overview.GROUP)}
     assert all(set(table).isdisjoint(POINTS[group]) for group, table in tables.items())

@@ -15,7 +15,6 @@ import enum
 import os
 import sys
 import traceback
-from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Protocol
 
 from tensortriage_worker.exchange import Item
@@ -125,16 +124,4 @@ class AdapterSession(Protocol):
 
     def close(self) -> None:
         """Release everything."""
-        ...
-
-
-class Adapter(Protocol):
-    """The module of an engine, as the worker calls it."""
-
-    def probe(self, options: Mapping[str, str]) -> Dict[str, Any]:
-        """Return the engine's properties here."""
-        ...
-
-    def compile(self, model: Path, options: Mapping[str, str]) -> AdapterSession:
-        """Build a model."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -121,21 +121,4 @@ def check_types(declared: Mapping[str, Any], title: str) -> None:
         label = spec["dtype"]
         if label is None or (label != "bool" and not hasattr(np, label)):  # numpy has no "string"
             message = "{} is not given '{}', whose type is {}".format(title, spec["name"], label)
-            raise AdapterError(AdapterFailure.BUILD, message)
-
-
-def check_whole(declared: Mapping[str, Any], **held: Sequence[Sequence[int]]) -> None:
-    """Refuse to run a given file in the place of another model, a part of its own for example.
-
-    Args:
-        declared: What the model declares.
-        held: The shapes of the file's ``inputs`` and ``outputs``.
-
-    Raises:
-        AdapterError: When it takes or gives tensors of other shapes.
-    """
-    for what, own in held.items():
-        wanted = [spec["shape"] for spec in declared[what]]
-        if len(own) != len(wanted) or any(shape not in (None, found) for shape, found in zip(wanted, own)):  # noqa: B905 - Python 3.8
-            message = "the file has {} of the shapes {}; the model has {}".format(what, own, wanted)
             raise AdapterError(AdapterFailure.BUILD, message)

@@ -19,6 +19,8 @@ LAYOUTS = (MISALIGNED, STRIDED, KEPT)
 which is filled anew for other numbers only."""
 HELD = "held"
 """A word beside these: results are kept as they were handed over, and read after a run of other numbers."""
+SHARED = "shared"
+"""Another: results that lie in the memory of another one come back with every bit inverted."""
 
 ALIGNMENT = 64
 KEPT_RESULTS = 4
@@ -70,6 +72,24 @@ def held(run: Callable[[Mapping[str, Any]], Iterable[Any]], feed: Mapping[str, A
     results = list(run(feed))
     list(run({name: item._replace(array=_other(item.array)) for name, item in feed.items()}))
     return results
+
+
+def shared(run: Callable[[Mapping[str, Any]], Iterable[Any]], feed: Mapping[str, Any]) -> List[Any]:
+    """Return the results of a feed, with every bit inverted of those that lie in the memory of another result.
+
+    Args:
+        run: Runs items by name, which hold an array each, and returns such.
+        feed: The feed.
+    """
+    results = list(run(feed))
+    return [
+        item._replace(array=(~np.ascontiguousarray(item.array).view(np.uint8)).view(item.array.dtype))
+        if item.array.ndim
+        and not item.array.dtype.hasobject
+        and any(np.may_share_memory(item.array, other.array) for other in results if other is not item)
+        else item
+        for item in results
+    ]
 
 
 def _other(array: np.ndarray) -> np.ndarray:

@@ -107,8 +107,9 @@ class _Server:
 
         feed = {item.name: item for item in exchange.take(request["shards"])}
         layout = request.get("layout", "")
-        if layout == feeding.HELD:
-            return {"shards": exchange.put(request["folders"], feeding.held(self._session.run, feed))}
+        if layout in (feeding.HELD, feeding.SHARED):
+            run = feeding.held if layout == feeding.HELD else feeding.shared
+            return {"shards": exchange.put(request["folders"], run(self._session.run, feed))}
         if layout:
             feed = {n: i._replace(array=self._buffers.laid_out(n, i.array, layout)) for n, i in feed.items()}
         return {"shards": exchange.put(request["folders"], self._session.run(feed))}

@@ -168,7 +168,7 @@ def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> Comma
 def exit_code_of(words: list[str]) -> int:
     """Run one command and return its exit code; errors pass through."""
     try:
-        with cli.make_context("triage", words, obj=tuple(words)) as context:
+        with cli.make_context("triage", words) as context:
             cli.invoke(context)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0

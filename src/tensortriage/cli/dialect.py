@@ -110,19 +110,6 @@ class Dialect:
     def shapes_inferred(self) -> None:
         """Report that shapes of a model were inferred."""
 
-    def list_model(
-        self,
-        path: Path,
-        show: Sequence[str],
-        external_data_dir: Path | None,
-        *,
-        unbounded: bool,
-        infer_shapes: bool,
-        unseen: bool,
-    ) -> bool:
-        """Show the contents of a model; the arguments are the options of ``inspect model``."""
-        return False
-
 
 OURS = Dialect()
 _spoken = OURS

@@ -15,14 +15,9 @@ DEBUG = {
         "Find the nodes that need more bits, and write the model.",
     ),
 }
-SURGEON = {
-    "sanitize": ("tensortriage.cli.surgeon.sanitize:sanitize", "Fold constants, infer shapes, clean up."),
-    "extract": ("tensortriage.cli.surgeon.extract:extract", "Cut a part out, with its golden inputs if wanted."),
-    "insert": ("tensortriage.cli.surgeon.insert:insert", "Insert one node."),
-}
 
 
-@click.group(cls=LazyGroup, commands_table=SURGEON)
+@click.group(cls=LazyGroup, commands_table={}, entry_points="tensortriage.commands.surgeon")
 def surgeon() -> None:
     """Edit models; every edit is verified before it is written."""
 

@@ -63,7 +63,9 @@ def _measured(inv: Investigation, golden: TensorStore) -> Floors:
     fed = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
     values, what = measured_with(inv, value_specs(inv.model, fed))
     with seeing(inv, feed, values, what) as seen:
-        return evaluated_floors(inv.setting(feed), values, golden=golden, judged=outputs, seen=seen, what=what)
+        setting = inv.setting(feed)
+        judged = setting.of_reference(golden, outputs)
+        return evaluated_floors(setting, values, judged=judged, seen=seen, what=what)
 
 
 class _Awaited:

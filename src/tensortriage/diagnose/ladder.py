@@ -43,7 +43,6 @@ from tensortriage.diagnose.rungs.premises.comparable_outputs import (
 from tensortriage.diagnose.rungs.premises.made_up_anew import says_more_of_two_models, says_more_than_noise
 from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
-from tensortriage.diagnose.rungs.premises.self_consistency import contradictions
 from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep
 from tensortriage.diagnose.rungs.premises.two_targets import changed_between
 from tensortriage.diagnose.rungs.premises.within_noise import within_noise
@@ -94,7 +93,6 @@ OF_THE_OUTPUTS: tuple[Rung, ...] = (
     runs_as_asked,
     says_more_than_noise,
     second_reference,
-    contradictions,
     above_the_floor,
     run_to_run,
     build_to_build,

@@ -25,6 +25,7 @@ from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.by_shape import SessionByShape
 from tensortriage.engines.process.given_files import FILE
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession, installed
+from tensortriage.engines.process.model_terms import ModelTerms
 from tensortriage.engines.spec import HARDWARE
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import DType, Precision
@@ -133,7 +134,9 @@ class OpenVinoEngine(
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         return self.isolated.compile(
-            model, self.words(options), declared_inputs=_declared_inputs, translate=_in_terms_of_onnx
+            model,
+            self.words(options),
+            terms=ModelTerms(declared_inputs=_declared_inputs, translate=_in_terms_of_onnx),
         )
 
 

@@ -13,6 +13,7 @@ from tensortriage.engines.base import Availability, Limits
 from tensortriage.engines.capabilities import Calibrates, OffersLadder, PinsTactics, ReportsPrecision
 from tensortriage.engines.options import read_options
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
+from tensortriage.engines.process.model_terms import ModelTerms
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import Precision
 from tensortriage.values.files import absence
@@ -92,7 +93,11 @@ class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
             read_options(options, {**self.options, **options}).integer("cpus", 1, minimum=1)
         affinity = f"{file} {options.get('cpus', '')}".rstrip()
         return isolated.compile(
-            model, {**options, "file": str(file)}, affinity=affinity, files=("file",), declared=_declared
+            model,
+            {**options, "file": str(file)},
+            affinity=affinity,
+            files=("file",),
+            terms=ModelTerms(_declared),
         )
 
 

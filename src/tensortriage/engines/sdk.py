@@ -33,6 +33,7 @@ from tensortriage.engines.process.isolated import WORKER_OPTION as WORKER_OPTION
 from tensortriage.engines.process.isolated import IsolatedEngine as IsolatedEngine
 from tensortriage.engines.process.isolated import IsolatedSession as IsolatedSession
 from tensortriage.engines.process.isolated import installed as installed
+from tensortriage.engines.process.model_terms import ModelTerms as ModelTerms
 from tensortriage.engines.process.rebuilt_session import RebuiltSession as RebuiltSession
 from tensortriage.engines.region_nodes import place as place
 from tensortriage.engines.registry import create as create

@@ -65,7 +65,7 @@ def of_freedoms(
     healthy = Healthy.of(setting.model, setting.precision, tuple(together))
     what = what or "the model with the freedoms taken"
     asked = whole(values, setting.parts)
-    found = distances(setting.lab, setting.model, setting.feed, asked, healthy.with_freedoms, what=what)
+    found = distances(setting, asked, healthy.with_freedoms, what=what)
     costs = {value: healthy.cost_of_freedoms(each) for value, each in by_value(found).items()}
     return {value: cost for value, cost in costs.items() if cost is not None}
 

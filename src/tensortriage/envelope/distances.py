@@ -61,63 +61,75 @@ class Distance:
         return cls(**{field.name: getattr(metrics, field.name) for field in dataclasses.fields(cls)})
 
 
+@dataclasses.dataclass(frozen=True)
+class EvaluatedModel:
+    """A model (whole, or exploded) on a feed, and the lab that evaluates it."""
+
+    lab: Lab
+    model: Model
+    feed: Feed
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StoredValues:
+    """Values that an engine computed of a model, such as the reference's, to be compared as evaluations are.
+
+    Attributes:
+        source: Tells answers about different ones apart.
+        values: The values.
+        names: Those that are compared.
+    """
+
+    source: str
+    values: TensorStore
+    names: Sequence[str]
+
+
 def distances(
-    lab: Lab,
-    model: Model,
-    feed: Feed,
+    evaluated: EvaluatedModel,
     values: Sequence[str],
     evaluations: Mapping[str, EngineSpec],
     *,
-    centre: EngineSpec = CORRECTLY_ROUNDED,
-    external: TensorStore | None = None,
-    external_name: str = "",
-    external_values: Sequence[str] | None = None,
+    stored: StoredValues | None = None,
     seen: Callable[[str, np.ndarray], None] | None = None,
     what: str = "the envelope",
 ) -> dict[str, dict[str, Distance]]:
-    """Return how far each evaluation lies from the centre, value by value, and at the parts of outputs among these.
+    """Return how far evaluations lie from the correctly rounded one, by name and value, with the parts of outputs.
 
     Args:
-        lab: Where engines are asked.
-        model: The model (whole, or exploded).
-        feed: Its inputs.
+        evaluated: The model and its feed.
         values: Values to compare, in topological order.
         evaluations: By name.
-        centre: What they are compared with.
-        external: Stored values to be compared with the centre as well, under the name `EXTERNAL`.
-        external_name: Tells answers about different ones apart.
-        external_values: Values at which that is done; None for all.
-        seen: Told every value of the centre as it is computed; nothing where all answers are known.
+        stored: Values to be compared as well, under the name `EXTERNAL`.
+        seen: Told every correctly rounded value as it is computed; nothing where all answers are known.
         what: Said while it takes place.
 
     Raises:
         EngineError: When an evaluation fails, as for an operator without float64 arithmetic.
     """
+    lab, model, feed, centre = evaluated.lab, evaluated.model, evaluated.feed, CORRECTLY_ROUNDED
     parts = [part for part in output_parts(model, feed.tensors) if part.output in values]
     words = ("distances", str(centre), [*values, *(part.name for part in parts)])
     kept = {
         name: lab.derived(dict[str, Distance], "distances", spec, model, feed, *words)
         for name, spec in evaluations.items()
     }
-    if external is not None:
-        external_values = list(values if external_values is None else external_values)
-        kept[EXTERNAL] = lab.derived(
-            dict[str, Distance], "external distances", centre, model, feed, external_name, external_values
-        )
+    if stored is not None:
+        which = stored.source, list(stored.names)
+        kept[EXTERNAL] = lab.derived(dict[str, Distance], "external distances", centre, model, feed, *which)
     known = {name: each.known() for name, each in kept.items()}
     found: dict[str, dict[str, Distance]] = {name: {} if answer is None else answer for name, answer in known.items()}
     missing = [name for name, answer in known.items() if answer is None]
     if not missing:
         return found
-    if missing == [EXTERNAL]:
-        values = external_values or ()
+    if stored is not None and missing == [EXTERNAL]:
+        values = stored.names
     lab.progress(f"evaluating {what}")
     streams: dict[str, Iterator[tuple[str, np.ndarray]]] = {}
     stores: dict[str, tuple[TensorStore, Collection[str]]] = {}
     for name in missing:
-        if name == EXTERNAL:
-            assert external is not None
-            stores[name] = external, external_values or ()
+        if stored is not None and name == EXTERNAL:
+            stores[name] = stored.values, stored.names
         elif evaluations[name].name == centre.name:
             streams[name] = lab.stream(evaluations[name], model, feed, values, specs={})
         else:

@@ -16,7 +16,7 @@ from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.judgement.within import is_noise
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.spec import PLAIN
-from tensortriage.envelope.distances import EXTERNAL, Distance, by_value, distances
+from tensortriage.envelope.distances import EXTERNAL, Distance, EvaluatedModel, StoredValues, by_value, distances
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.registry import orders_of
@@ -27,7 +27,6 @@ from tensortriage.inputs.synthetic.jitter import jitter
 from tensortriage.model.inspect.output_parts import output_parts, whole
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.runs.lab import Lab
 from tensortriage.runs.observation.experiment import ObservedFigures
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
@@ -38,9 +37,8 @@ def floors_of(
     setting: Setting,
     values: Sequence[str],
     *,
-    golden: TensorStore | None = None,
+    judged: StoredValues | None = None,
     specs: Mapping[str, ValueSpec] | None = None,
-    judged: Sequence[str] = (),
     seen: Callable[[str, np.ndarray], None] | None = None,
     what: str,
 ) -> Floors:
@@ -49,15 +47,14 @@ def floors_of(
     Args:
         setting: The model, the feed, and the target.
         values: Values whose floors are wanted, in topological order.
-        golden: What the reference computed, which is judged; it enters no floor.
+        judged: What the reference computed, to be judged by the envelope; it enters no floor.
         specs: Dtypes and shapes of the model's values as far as they are known; None for what the setting says.
-        judged: Values at which the reference is judged by the envelope.
         seen: Told every value of the envelope's centre while it is evaluated.
         what: Said while it takes place, e.g. ``every layer``.
     """
     if setting.trusts_float64:
         with contextlib.suppress(EngineError, UsageError):
-            return evaluated_floors(setting, values, golden=golden, judged=judged, seen=seen, what=what)
+            return evaluated_floors(setting, values, judged=judged, seen=seen, what=what)
     fp32 = _jittered(setting, values, what=what)
     if setting.precision not in ROUNDED:
         return Floors(fp32, fp32, {}, JITTER)
@@ -71,8 +68,7 @@ def evaluated_floors(
     setting: Setting,
     values: Sequence[str],
     *,
-    golden: TensorStore | None = None,
-    judged: Sequence[str] = (),
+    judged: StoredValues | None = None,
     seen: Callable[[str, np.ndarray], None] | None = None,
     what: str,
 ) -> Floors:
@@ -82,19 +78,19 @@ def evaluated_floors(
         EngineError: When the model cannot be evaluated.
         UsageError: Likewise.
     """
-    return envelope_floors(
-        setting.lab,
-        setting.model,
-        setting.feed,
-        values,
-        precision=setting.precision,
-        kept=setting.kept_here,
-        reference=golden if judged else None,
-        reference_name=str(setting.reference),
-        judged=judged,
-        seen=seen,
-        what=what,
-    )
+    healthy = healthy_in(setting.model, setting.precision, setting.kept_here)
+    return envelope_floors(setting, values, healthy, judged=judged, seen=seen, what=what)
+
+
+def healthy_in(model: Model, precision: Precision = Precision.FP32, kept: Collection[str] = ()) -> Healthy:
+    """Return the evaluations that floors are found by: other orders of sums, and results rounded to a format.
+
+    Args:
+        model: The model.
+        precision: The target's format.
+        kept: Nodes of the model that compute in fp32 whatever the format.
+    """
+    return Healthy.of(model, precision, orders=orders_of(model), kept=kept)
 
 
 def fp32_floors(setting: Setting, values: Sequence[str]) -> Mapping[str, float]:
@@ -102,22 +98,16 @@ def fp32_floors(setting: Setting, values: Sequence[str]) -> Mapping[str, float]:
     what = "tensors in fp32"
     if setting.trusts_float64:
         with contextlib.suppress(EngineError, UsageError):
-            where = setting.lab, setting.model, setting.feed
-            return envelope_floors(*where, values, precision=Precision.FP32, what=what).fp32
+            return envelope_floors(setting, values, healthy_in(setting.model), what=what).fp32
     return _jittered(setting, values, what=what)
 
 
 def envelope_floors(
-    lab: Lab,
-    model: Model,
-    feed: Feed,
+    evaluated: EvaluatedModel,
     values: Sequence[str],
+    healthy: Healthy,
     *,
-    precision: Precision,
-    kept: Collection[str] = (),
-    reference: TensorStore | None = None,
-    reference_name: str = "",
-    judged: Sequence[str] | None = None,
+    judged: StoredValues | None = None,
     seen: Callable[[str, np.ndarray], None] | None = None,
     what: str,
 ) -> Floors:
@@ -127,15 +117,10 @@ def envelope_floors(
     scores that no float32 Sigmoid can tell from 0, is nothing to lose.
 
     Args:
-        lab: Where engines are asked.
-        model: The model (whole, or exploded).
-        feed: Its inputs.
+        evaluated: The model and the feed.
         values: Values whose floors are wanted, in topological order.
-        precision: The target's format.
-        kept: Nodes of the model that compute in fp32 whatever the format.
-        reference: The reference's values, to be judged by the envelope.
-        reference_name: Tells references apart.
-        judged: Values at which the reference is judged; None for all.
+        healthy: The evaluations that they are found by.
+        judged: The reference's values, to be judged by the envelope.
         seen: Told every value of the centre while it is evaluated.
         what: Said while it takes place, e.g. ``every layer``.
 
@@ -143,22 +128,14 @@ def envelope_floors(
         EngineError: When the model cannot be evaluated, as for an operator without float64 arithmetic.
         UsageError: Likewise.
     """
-    healthy = Healthy.of(model, precision, orders=orders_of(model), kept=kept)
-    found = distances(
-        lab,
-        model,
-        feed,
-        values,
-        healthy.all,
-        external=reference,
-        external_name=reference_name,
-        external_values=judged,
-        seen=seen,
-        what=f"floors of {what}",
-    )
+    found = distances(evaluated, values, healthy.all, stored=judged, seen=seen, what=f"floors of {what}")
     figures = by_value({name: found[name] for name in healthy.all})
     fp32 = {v: healthy.fp32_floor(each) for v, each in figures.items() if not healthy.order.keys().isdisjoint(each)}
-    noise = {part.name for part in output_parts(model, feed.tensors) if is_noise(fp32.get(part.name, 0.0))}
+    noise = {
+        part.name
+        for part in output_parts(evaluated.model, evaluated.feed.tensors)
+        if is_noise(fp32.get(part.name, 0.0))
+    }
     fp32 = {value: floor for value, floor in fp32.items() if value not in noise}
     target = {value: healthy.floor(each) for value, each in figures.items() if value not in noise}
     return Floors(fp32, target, found.get("format", {}), ENVELOPE, found.get(EXTERNAL, {}))

@@ -81,7 +81,7 @@ def op_limits(
     evaluations = {freedom.name: freedom.evaluation(format_options(setting.precision)) for freedom in freedoms}
     with contextlib.suppress(EngineError, UsageError):
         words = f"what engines are free to choose at {what}"
-        found = distances(setting.lab, setting.model, setting.feed, values, evaluations, what=words)
+        found = distances(setting, values, evaluations, what=words)
         costs = {freedom: found[freedom.name] for freedom in freedoms}
         return with_freedoms(
             plain.limits, costs, errors, op_types=op_types, suspects=suspects, hardware=setting.hardware

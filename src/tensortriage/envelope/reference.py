@@ -11,9 +11,9 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import difference, error_of
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.distances import EXTERNAL, distances
+from tensortriage.envelope.distances import EvaluatedModel, StoredValues
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.floors import envelope_floors
+from tensortriage.envelope.floors import envelope_floors, healthy_in
 from tensortriage.envelope.limits import ROUNDED_ONCE
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import DataError, EngineError
@@ -24,7 +24,8 @@ from tensortriage.model.quantization.int8_products import unsigned_weights
 from tensortriage.model.quantization.int16_products import int16_products
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.lab import FLOAT64, Lab
-from tensortriage.values.dtype import DType, Precision
+from tensortriage.runs.observation.experiment import ObservedFigures
+from tensortriage.values.dtype import DType
 from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size
 
@@ -74,27 +75,17 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
         UsageError: Likewise.
     """
     told = digest(*(feed_digest({name: np.asarray(reference[name])}) for name in values if name in reference))
-    floors = envelope_floors(
-        lab,
-        model,
-        feed,
-        values,
-        precision=Precision.FP32,
-        reference=reference,
-        reference_name=told,
-        what="the reference's values",
-    )
+    judged, what = StoredValues(told, reference, values), "the reference's values"
+    floors = envelope_floors(EvaluatedModel(lab, model, feed), values, healthy_in(model), judged=judged, what=what)
     found = outside_envelope(floors, values)
     for name in values:
         if name not in floors.reference and name in floors.fp32:
             found[name] = Dispute(name, float("inf"), 0.0, _shape(reference, name))
     double = [name for name in found if reference.spec(name).dtype is DType.DOUBLE]
     if double:
-        exact = distances(
-            lab, model, feed, double, {}, centre=FLOAT64, external=reference, external_name=told,
-            what="float64 throughout",
-        )  # fmt: skip
-        for name, figure in exact[EXTERNAL].items():
+        wanted = ObservedFigures(double, reference)
+        exact = lab.figures(FLOAT64, model, feed, wanted, what="evaluating float64 throughout")
+        for name, figure in exact.figures.metrics.items():
             if error_of(figure) <= floors.in_fp32(name).error:
                 found.pop(name)
     return tuple(found[name] for name in values if name in found)

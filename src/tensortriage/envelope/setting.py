@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,26 +11,20 @@ from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.engines.registry import ResolvedEngine, resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec, Hardware
 from tensortriage.envelope import limits
-from tensortriage.envelope.distances import Distance
+from tensortriage.envelope.distances import Distance, EvaluatedModel, StoredValues
 from tensortriage.envelope.limits import Limit
-from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import OutputPart, output_parts, with_parts
-from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
-from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Setting:
+class Setting(EvaluatedModel):
     """A model on a feed, as a target computes it. Nothing of what the target made of it is in here.
 
     Attributes:
-        lab: Where engines are asked.
-        model: The model, whole or exploded.
-        feed: Its inputs.
         target: The engine whose number format and class of hardware count.
         reference: The engine taken as right.
         golden: Returns the reference's value of every tensor of the model.
@@ -40,9 +34,6 @@ class Setting:
         trusts_float64: Whether the model may be evaluated in float64; not where other engines contradict that.
     """
 
-    lab: Lab
-    model: Model
-    feed: Feed
     target: EngineSpec
     reference: EngineSpec = PLAIN
     golden: Callable[[], TensorStore]
@@ -80,6 +71,10 @@ class Setting:
     def values(self) -> tuple[str, ...]:
         """Every value of the model that can be marked, in topological order."""
         return markable(self.model)
+
+    def of_reference(self, values: TensorStore, names: Sequence[str]) -> StoredValues:
+        """Return values of the reference that are to be judged."""
+        return StoredValues(str(self.reference), values, names)
 
     @property
     def outputs(self) -> list[str]:

@@ -6,6 +6,11 @@ not where it is declared.
 
 from tensortriage.model.cutting.cut_units import inseparable_units as inseparable_units
 from tensortriage.model.cutting.extract import extract as extract
+from tensortriage.model.cutting.extract import leaving_values as leaving_values
+from tensortriage.model.cutting.extract_body import LiftedBody as LiftedBody
+from tensortriage.model.cutting.extract_body import lift_body as lift_body
+from tensortriage.model.cutting.node_selection import NodeChoice as NodeChoice
+from tensortriage.model.cutting.node_selection import choose_nodes as choose_nodes
 from tensortriage.model.inspect.outline import ConstantFacts as ConstantFacts
 from tensortriage.model.inspect.outline import attribute_text as attribute_text
 from tensortriage.model.inspect.outline import constant_value as constant_value
@@ -17,6 +22,8 @@ from tensortriage.model.inspect.weight_summary import WeightFacts as WeightFacts
 from tensortriage.model.inspect.weight_summary import blocks as blocks
 from tensortriage.model.inspect.weight_summary import weight_facts as weight_facts
 from tensortriage.model.io.parse import Message as Message
+from tensortriage.model.io.tensor_pb import write_tensor as write_tensor
+from tensortriage.model.ir.graph import Graph as Graph
 from tensortriage.model.ir.graph import Node as Node
 from tensortriage.model.ir.messages import all_nodes as all_nodes
 from tensortriage.model.ir.messages import bodies as bodies
@@ -25,6 +32,7 @@ from tensortriage.model.lint.finding import NARROW as NARROW
 from tensortriage.model.lint.finding import Aims as Aims
 from tensortriage.model.lint.subject import LintSubject as LintSubject
 from tensortriage.model.lint.subject import subjects as subjects
+from tensortriage.model.mixed_precision.convert_precision import convert as convert
 from tensortriage.model.model import Model as Model
 from tensortriage.model.operator_bodies.operator_body import array_of as array_of
 from tensortriage.model.provenance.origin import UNKNOWN as UNKNOWN
@@ -38,14 +46,24 @@ from tensortriage.model.quantization.qdq import is_quantizer as is_quantizer
 from tensortriage.model.quantization.qdq import may_rectify as may_rectify
 from tensortriage.model.quantization.qdq import uses_half_range as uses_half_range
 from tensortriage.model.quantization.qdq import uses_seven_bits as uses_seven_bits
-from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches as QuantizerSwitches
-from tensortriage.model.quantization.qdq_pairs import switch_pairs as switch_pairs
 from tensortriage.model.shape_inference.annotate import forget_shapes as forget_shapes
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes as with_inferred_shapes
+from tensortriage.model.shape_inference.annotate import with_input_shapes as with_input_shapes
+from tensortriage.model.shape_inference.annotate import with_specs as with_specs
 from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
 from tensortriage.model.similarity.correspondence import Correspondence as Correspondence
 from tensortriage.model.transforms.bound_sizes import UnboundedSize as UnboundedSize
+from tensortriage.model.transforms.bound_sizes import bound as bound
+from tensortriage.model.transforms.constant_folding import FoldOptions as FoldOptions
+from tensortriage.model.transforms.constant_folding import fold_constants as fold_constants
 from tensortriage.model.transforms.inline_functions import inline_functions as inline_functions
+from tensortriage.model.transforms.insert_node import NewNode as NewNode
+from tensortriage.model.transforms.insert_node import insert_node as insert_node
+from tensortriage.model.transforms.insert_node import is_custom as is_custom
+from tensortriage.model.transforms.mark_outputs import needed_for as needed_for
 from tensortriage.model.transforms.opset_upgrade import require_opset as require_opset
 from tensortriage.model.transforms.rewrite_helpers import initializer as initializer
 from tensortriage.model.transforms.rewrite_helpers import is_standard as is_standard
+from tensortriage.model.transforms.rewrite_helpers import nearest_name as nearest_name
+from tensortriage.model.transforms.unused_removal import clean as clean
 from tensortriage.values.spec import ValueSpec as ValueSpec

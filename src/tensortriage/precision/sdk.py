@@ -30,8 +30,6 @@ from tensortriage.model.ir.graph import Node as Node
 from tensortriage.model.model import ExternalData as ExternalData
 from tensortriage.model.quantization.qdq import quantizers as quantizers
 from tensortriage.model.quantization.qdq import seven_bit_weights as seven_bit_weights
-from tensortriage.model.quantization.qdq_pairs import source_of as source_of
-from tensortriage.model.quantization.qdq_pairs import switch_quantizers as switch_quantizers
 from tensortriage.model.transforms.opset_upgrade import require_opset as require_opset
 from tensortriage.model.transforms.rewrite_helpers import Names as Names
 from tensortriage.model.transforms.rewrite_helpers import initializer as initializer

@@ -6,6 +6,7 @@ alone.
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -118,6 +119,10 @@ LOST_WORDS = _problem(
 """The words of a verdict that is lost, whatever explains it."""
 
 
+_SHORT_CHANGE = re.compile(r"^has [^,;]{,60} instead of [^,;]{,60}|(?<=in another way: )has [^,;]+")
+"""Of a culprit's reason the first attribute that is another."""
+
+
 def headline(kind: VerdictKind, culprits: Sequence[Culprit]) -> str:
     """Return op, module and effect in a few words; what the kind of verdict means where no op is to blame.
 
@@ -132,7 +137,8 @@ def headline(kind: VerdictKind, culprits: Sequence[Culprit]) -> str:
     others = f" ({joined} {count(more, 'more op')})" if more else ""
     effect = _EFFECTS.get(kind, "")
     if not effect:
-        return f"{title}: {place_of(first)}{others}"
+        seen = _SHORT_CHANGE.search(first.reason) if kind is VerdictKind.MODEL_CHANGED else None
+        return f"{title}: {place_of(first)}{f' {seen[0]}' if seen else ''}{others}"
     if kind is VerdictKind.LOCAL_FAULT and first.local_error is not None:
         effect = first.effect or f"is off by {error_size(first.local_error)}"
     return f"{place_of(first)} {effect}{others}"

@@ -6,7 +6,7 @@ Who knows such a cluster registers, under `GROUP`, what reads the value of the o
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tensortriage.errors import UsageError
 from tensortriage.values.registered import registered
@@ -63,15 +63,6 @@ class NamedCluster(ABC):
         Raises:
             EngineMissing: When what connects to it is not installed.
             UsageError: When it does not answer.
-        """
-
-    @abstractmethod
-    def run_command(self, target: str, *, as_json: bool) -> NoReturn:
-        """Run the command at hand there as a whole, show what it says, and exit as it does.
-
-        Args:
-            target: Spec of the engine that the command asks.
-            as_json: Whether its stdout is a document.
         """
 
 

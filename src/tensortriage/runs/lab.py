@@ -21,6 +21,7 @@ from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.case import Case
+from tensortriage.runs.check_cache import CheckCache
 from tensortriage.runs.observation.answers import LASTING, AnswerStore
 from tensortriage.runs.observation.asking import Asking
 from tensortriage.runs.observation.derived import ContentKeys, Derived
@@ -78,7 +79,7 @@ class Lab:
         budget: Wall time that may be spent.
         batch_bytes: Largest amount of captured tensors held at once; None for any.
         progress: Receives a line before each longer piece of work.
-        in_place: As of `Runner`.
+        in_place: As of `Workspace`.
     """
 
     def __init__(
@@ -92,13 +93,13 @@ class Lab:
         in_place: bool = False,
     ) -> None:
         self._case = case
-        self.workspace = Workspace(case.temporary, kept=case.engines) if case else Workspace()
+        parent, kept = (case.temporary, case.engines) if case else (None, None)
+        self.workspace = Workspace(parent, kept=kept, in_place=in_place)
         self.tally = Tally()
         self.budget = budget or Budget()
         self.limits = limits or Limits()
         self._batch_bytes = batch_bytes
         self.progress = progress or (lambda _: None)
-        self._in_place = in_place
         self._answers = AnswerStore(case) if case else None
         self._open_here = contextlib.ExitStack()
         self._keys = ContentKeys(case)
@@ -259,6 +260,11 @@ class Lab:
         """
         return Derived(kind, self._keys.digest(question, *inputs), question, self._case.checks if self._case else None)
 
+    @property
+    def search_cache(self) -> CheckCache:
+        """Where a search keeps its answers, under keys of its own."""
+        return self.case.checks
+
     # -- sessions ------------------------------------------------------------------------------------------------------
 
     def apart(self) -> "Lab":
@@ -297,5 +303,5 @@ class Lab:
         self.budget.check()
         return Runner(
             engine, model, workspace=self.workspace, limits=self.budget.within(self.limits), tally=self.tally,
-            in_place=self._in_place, fresh=build > 0,
+            fresh=build > 0,
         )  # fmt: skip

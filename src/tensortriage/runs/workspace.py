@@ -22,13 +22,16 @@ class Workspace:
     Args:
         parent: Where to make the folder (a case keeps its temporaries inside itself); the system's default when None.
         kept: Where engines that can keep what they build; None to keep nothing.
+        in_place: Whether no file is written for a model where its engine can do without, which leaves large weights
+            where they are; such a session knows no plan.
 
     Attributes:
         kept: Likewise.
+        in_place: Likewise.
     """
 
-    def __init__(self, parent: Path | None = None, *, kept: Path | None = None) -> None:
-        self.kept = kept
+    def __init__(self, parent: Path | None = None, *, kept: Path | None = None, in_place: bool = False) -> None:
+        self.kept, self.in_place = kept, in_place
         if parent is not None and not _is_text(parent):
             parent = None
         if parent is not None:

@@ -39,7 +39,7 @@ class EntryPoint(NamedTuple):
     def summary(self) -> str:
         """Return the first line of a function's documentation, out of its source: nothing is imported."""
         module, _, attribute = self.value.partition(":")
-        head = rf"^def {re.escape(attribute)}\((?:(?!^(?:def|class|@)).)*?:\n\s+"
+        head = rf"^def {re.escape(attribute)}\((?:(?!^(?:def|class|@)).)*?:(?:  #[^\n]*)?\n\s+"
         summary = re.compile(rf'{head}"""(.+?)\s*(?:\n|""")', re.MULTILINE | re.DOTALL)
         for folder in filter(None, sys.path):
             for file in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__init__.py"):

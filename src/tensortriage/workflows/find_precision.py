@@ -59,7 +59,7 @@ def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | N
         raise UsageError(
             "a cluster runs the checks of a command; an engine is asked about one build after the other",
             slug="cluster-without-check",
-            cure="leave it out, let a command judge, or run triage debug precision there with --cluster",
+            cure="leave it out, or let a command judge: --check",
         )
     check_output(request.output, request.model)
     _check_formats(request)

@@ -1,19 +1,14 @@
 """IREE, an MLIR compiler, in a worker: importer and compiler are part of the build, for this CPU.
 
-The module keeps no names; inner values are seen by marking them as outputs, of the model or of a given file of the
-importer's, whose operators are the model's nodes in their order.
+The module keeps no names; inner values are seen by marking them as outputs of the model.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from tensortriage.engines.sdk import FILE, WORKER_OPTION, Options, Precision
-from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS
+from tensortriage.engines.sdk import WORKER_OPTION, Options, Precision
 from tensortriage_engines.converted import ConvertedEngine
-
-if TYPE_CHECKING:
-    from tensortriage.engines.sdk import Model
 
 LEVELS = ("O0", "O1", "O2", "O3")
 OPSET = "17"
@@ -33,8 +28,6 @@ class IreeEngine(ConvertedEngine):
         "precision": "fp32 (default); fp16 demotes every float32, inputs and outputs too",
         "optimize": "optimization level of the compiler: O0, O1, O2 or O3 (default: the compiler's own)",
         "flag.KEY": "any flag of iree-compile, e.g. flag.iree-llvmcpu-target-cpu=generic; empty where it has no value",
-        "file": "imported .mlir file to compile instead of importing the model; whole models only",
-        **ARRANGEMENT_OPTIONS,
         "worker": WORKER_OPTION,
     }
 
@@ -46,16 +39,8 @@ class IreeEngine(ConvertedEngine):
         return words
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return the options for a given file, which shows inner values; None for modules, which show none."""
-        return dict(options) if FILE in options else None
-
-    def told_of(self, model: "Model", words: Mapping[str, str]) -> dict[str, str]:
-        """Return the declared values, and for a given file the model's nodes in order."""
-        told = super().told_of(model, words)
-        if FILE in words:
-            nodes = [[node.op_type, node.outputs] for node in model.graph.nodes if node.op_type != "Constant"]
-            told["nodes"] = json.dumps(nodes)
-        return told
+        """Return None: modules show no inner values."""
+        return None
 
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
         """Return fp32 at the lowest level, then at one level more at a time."""

@@ -14,6 +14,7 @@ from tensortriage.engines.sdk import (
     IsolatedSession,
     Model,
     ModelError,
+    ModelTerms,
     OpenVinoEngine,
     TranslatesFiles,
     ValueSpec,
@@ -57,7 +58,7 @@ class OpenVinoFileEngine(OpenVinoEngine, TranslatesFiles):
 
         def build(path: Path, model: Model) -> IsolatedSession:
             arrange = lambda inputs, outputs: Arrangements(arrangements(declared, rows, told))  # noqa: E731
-            return self.isolated.compile(path, words, files=(FILE, "weights"), arrange=arrange)
+            return self.isolated.compile(path, words, files=(FILE, "weights"), terms=ModelTerms(arrange=arrange))
 
         return FileSession(loaded, build, title=_TITLE, fixed_shapes=False)
 

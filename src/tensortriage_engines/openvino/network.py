@@ -146,20 +146,11 @@ class OnnxGraph:
 
     def fresh(self, name: str) -> str:
         """Return a name that no value has yet."""
-        found, count = name, 0
-        while found in self._names:
-            count += 1
-            found = f"{name}_{count}"
-        self._names.add(found)
-        return found
+        return _free(name, self._names)
 
     def node(self, kind: str, name: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
         """Add a node."""
-        own, count = name, 0
-        while own in self._node_names:
-            count += 1
-            own = f"{name}_{count}"
-        self._node_names.add(own)
+        own = _free(name, self._node_names)
         made = helper.make_node(kind, list(inputs), list(outputs), own, **attributes)
         self.nodes.append(made)
         self.makers |= dict.fromkeys(outputs, made)
@@ -314,3 +305,13 @@ def integers(dtype: np.dtype | type) -> Any:
 def _fits(zero: np.ndarray, dtype: np.dtype) -> bool:
     bounds = integers(dtype)
     return bool((zero >= bounds.min).all() and (zero <= bounds.max).all())
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken, which it is from then on."""
+    found, count = name, 0
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    taken.add(found)
+    return found

@@ -27,6 +27,7 @@ from tensortriage.engines.sdk import (
     KeepsEngines,
     Limits,
     ModelError,
+    ModelTerms,
     Observes,
     OffersLadder,
     PinsTactics,
@@ -252,14 +253,13 @@ class TensorRtEngine(
     def _build(
         self, loaded: "Model", model: Path, settings: BuildSettings, ranges: Mapping[str, Range]
     ) -> IsolatedSession:
+        terms = ModelTerms(
+            declared=lambda _: (loaded.inputs, loaded.outputs),
+            translate=lambda plan, _: in_terms_of_onnx(plan, model),
+        )
+
         def opened(path: Path, words: Mapping[str, str]) -> IsolatedSession:
-            return self._isolated.compile(
-                path,
-                words,
-                files=_files(words),
-                declared=lambda _: (loaded.inputs, loaded.outputs),
-                translate=lambda plan, _: in_terms_of_onnx(plan, model),
-            )
+            return self._isolated.compile(path, words, files=_files(words), terms=terms)
 
         with self._prepared(loaded, model, settings, ranges) as (path, words):
             shelf, key = self._shelf, ""

@@ -19,6 +19,7 @@ from tensortriage_feeds.transforms import Tensors, cure_of, sentence
 FEED_FORMAT = "tensortriage.feed-difference/1"
 MOST_SAMPLES = 8
 """So many samples of each file are compared."""
+_NOR_MEANT = ", and no known difference of meaning gives them"
 _SAME, _DIFFERENT, _UNKNOWN = 0, 1, 4
 
 
@@ -71,7 +72,7 @@ def compare_feed_files(request: FeedFilesRequest, *, say: Callable[[str], None] 
     """
     model = None if request.model is None else Model.load(request.model, external_data_dir=request.external_data_dir)
     if model is not None and (saved := _saved(request, model)):
-        return _behind_outputs(request, model, saved)
+        return _behind_outputs(request, model, saved, say)
     pairs = [*itertools.islice(_pairs(request, model), MOST_SAMPLES)]
     say(f"comparing {len(pairs)} sample{'s' * (len(pairs) > 1)}")
     found = [difference(mine, theirs) for mine, theirs, _ in pairs]
@@ -108,7 +109,9 @@ def _saved(request: FeedFilesRequest, model: Model) -> list[Tensors]:
     return [{name: np.asarray(tensors[name]) for name in tensors if name in names} for tensors in firsts]
 
 
-def _behind_outputs(request: FeedFilesRequest, model: Model, outputs: Sequence[Tensors]) -> FeedDifference:
+def _behind_outputs(
+    request: FeedFilesRequest, model: Model, outputs: Sequence[Tensors], say: Callable[[str], None]
+) -> FeedDifference:
     """Return of which inputs outputs are that a program saved: the first of its runners that is beyond limits."""
     series = itertools.chain.from_iterable(open_data(request.mine, model.inputs).series[:1])
     mine = {name: np.asarray(array) for name, array in next(series).tensors.items()}
@@ -121,9 +124,11 @@ def _behind_outputs(request: FeedFilesRequest, model: Model, outputs: Sequence[T
             return FeedDifference(*files, True, True, "the outputs are those of these inputs, within their limits")
         costs = {name: error_of(figure) for name, figure in saved.figures(saved.run(mine)).items()}
         found = saved.behind(mine, limits)
-    if found is None:
-        unknown = "the outputs are those of no input that was tried"
-        return FeedDifference(*files, False, False, unknown, costs=costs)
+        if found is None:
+            say("trying known differences of meaning")
+            meant = saved.understood(mine)
+            told = f"those of these inputs, but {meant}" if meant else f"those of no input that was tried{_NOR_MEANT}"
+            return FeedDifference(*files, False, bool(meant), f"the outputs are {told}", costs=costs)
     return FeedDifference(
         *files,
         False,

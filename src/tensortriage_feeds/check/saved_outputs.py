@@ -1,10 +1,11 @@
 """Outputs that a program saved: of which inputs are they, if not of those that it was given?"""
 
+import functools
 from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.api import EngineSpec, Feed, Model
+from tensortriage.api import EngineSpec, Feed, Model, understood_otherwise
 from tensortriage.envelope.sdk import Lab, Metrics, Origin, check_feed, error_of, measure_many
 from tensortriage.sdk import HealthyJudge, TriageError
 from tensortriage_feeds.search import CHANCE_BITS, Nearest, Steps, Wanted, bits_of, search
@@ -43,13 +44,30 @@ class SavedOutputs:
 
     def limits(self, tensors: Tensors) -> dict[str, float] | None:
         """Return how far off each saved output may be on these inputs; None where all are within."""
-        made = self.run(tensors)
+        within, limits = self._judged(tensors, self.run(tensors))
+        return None if within else limits
+
+    def _judged(self, tensors: Tensors, made: Tensors) -> tuple[bool, dict[str, float]]:
+        """Return whether all saved outputs are within their limits on these inputs, and the limits."""
         figures = self.figures(made)
         judged = self._judge.judge(Feed("inputs", tensors, Origin.REAL), figures, made)
-        if figures and all(each.within for each in judged.values()):
-            return None
         finite = {name: each.ratio for name, each in judged.items() if np.isfinite(each.ratio) and each.ratio > 0}
-        return {name: error_of(figures[name]) / finite[name] if name in finite else 0.0 for name in figures}
+        limits = {name: error_of(figures[name]) / finite[name] if name in finite else 0.0 for name in figures}
+        return bool(figures) and all(each.within for each in judged.values()), limits
+
+    def understood(self, tensors: Tensors) -> str:
+        """Return which operator the program understands otherwise, as a sentence; empty where none is known."""
+
+        def of(changed: Model) -> SavedOutputs:
+            return SavedOutputs(changed, self._reference, self.outputs, self._lab)
+
+        def limits(changed: Model, made: Tensors) -> Mapping[str, float] | None:
+            within, found = of(changed)._judged(tensors, made)
+            return found if within else None
+
+        feed = Feed("inputs", tensors, Origin.REAL)
+        ask = functools.partial(understood_otherwise, run=lambda changed: of(changed).run(tensors), limits=limits)
+        return str(ask(self._model, feed, self.outputs))
 
     def behind(self, tensors: Tensors, limits: Mapping[str, float]) -> Nearest | None:
         """Return the transform of the inputs by which the reference gives what was saved; None where none is known."""

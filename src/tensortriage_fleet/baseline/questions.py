@@ -10,10 +10,10 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from tensortriage.api import EngineSpec
-from tensortriage.sdk import Case, load, read_regular
+from tensortriage.sdk import Case, load
 from tensortriage_fleet.baseline.baseline_file import SavedVerdict
 from tensortriage_fleet.baseline.measure import SHORT
 from tensortriage_fleet.baseline.measured import Envelope, MeasuredTarget
@@ -23,6 +23,7 @@ from tensortriage_fleet.batch.batch_file import BatchTarget
 from tensortriage_fleet.batch.batch_result import CellEnding
 from tensortriage_fleet.batch.cell_runs import CELLS, CellRuns, folder_of
 from tensortriage_fleet.batch.cells import Cell, Crossing, needs_of
+from tensortriage_fleet.batch.judge_cell import document_of
 from tensortriage_fleet.batch.run_cell import CASE, CODE, DOCUMENT
 from tensortriage_fleet.cluster.command_pool import CommandPool
 
@@ -54,7 +55,7 @@ class Answered:
     @property
     def said(self) -> bool:
         """Whether it said something of the model."""
-        told = str(self._document.get("format", ""))
+        told = str(document_of(self.folder / DOCUMENT).get("format", ""))
         return self.ending.code in _SAID and told.startswith(_DOCUMENTS)
 
     @property
@@ -79,7 +80,7 @@ class Answered:
     @property
     def verdict(self) -> SavedVerdict:
         """The diagnosis, or the error that it ended in."""
-        told = self._document.get("verdict", {})
+        told = document_of(self.folder / DOCUMENT).get("verdict", {})
         if not isinstance(told, dict):
             told = {}
         culprits = tuple(f"{each['op_type']} '{each['node']}'" for each in told.get("culprits", ()))
@@ -91,14 +92,6 @@ class Answered:
         """The page of the diagnosis, from the case; empty for none."""
         page = self.folder / CASE / PAGE
         return page.relative_to(self.folder.parents[1]).as_posix() if page.exists() else ""
-
-    @property
-    def _document(self) -> dict[str, Any]:
-        try:
-            found = json.loads(read_regular(self.folder / DOCUMENT))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
 
 
 class BaselineQuestions:

@@ -31,7 +31,7 @@ def ending_of(finished: Finished, document: Path) -> CellEnding:
     code = finished.code
     if code is None:
         return CellEnding(None, finished.seconds, "", "ended, because it took longer than its time limit")
-    data = _document(document)
+    data = document_of(document)
     verdict, summary, culprit = _said(data)
     if not summary:
         if code < 0:
@@ -86,7 +86,8 @@ def _codes(rule: Expectation | None) -> tuple[int, ...]:
     return (rule.exit,) if isinstance(rule.exit, int) else rule.exit
 
 
-def _document(path: Path) -> Mapping[str, Any]:
+def document_of(path: Path) -> Mapping[str, Any]:
+    """Return the document in a file; empty where there is none."""
     try:
         data = json.loads(read_regular(path))
     except (OSError, ValueError, RecursionError):

@@ -8,33 +8,15 @@ import contextlib
 import dataclasses
 import functools
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tensortriage.sdk import CommandLine, Finished, Processes, UsageError, search_is_ending
 from tensortriage_fleet.cluster.cluster_spec import TaskNeeds
 from tensortriage_fleet.cluster.ray_cluster import Cluster
-from tensortriage_fleet.cluster.relay import STDERR, STDOUT, Relay, is_interrupted
 
 R = TypeVar("R")
-LISTEN_SECONDS = 0.5
-END_SECONDS = 2.5
-"""Seconds for a command to end by itself after Ctrl-C: one more than for a command that is called here."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class WholeRun:
-    """Ending of a command that is no check.
-
-    Attributes:
-        code: Exit code, negative for a signal.
-        stdout: All that it wrote there.
-    """
-
-    code: int
-    stdout: bytes
 
 
 class ClusterCommands:
@@ -64,44 +46,6 @@ class ClusterCommands:
         there = dataclasses.replace(command, folder=(command.folder or Path()).absolute())
         with self._under_way(run_there, there) as task:
             result: Finished = self._cluster.result(task)
-            return result
-
-    def run_whole(self, words: Sequence[str], hear: Callable[[str, bytes], object]) -> WholeRun:
-        """Run a command in the folder of this process, and return its ending; errors as `run`.
-
-        Where its node is lost, it is restarted on another one: it should resume from its case. Ctrl-C reaches it,
-        and it has `END_SECONDS` to write its results; a second one ends it at once.
-
-        Args:
-            words: Program and arguments.
-            hear: Called with the name of a stream, ``stdout`` or ``stderr``, and its new output.
-
-        Raises:
-            StoreError: When the folder cannot be written (``cluster-folder-unwritable``).
-        """
-        folder = Path().absolute()
-        with (
-            Relay(folder) as relay,
-            self._under_way(run_whole_there, tuple(words), str(folder), str(relay.place)) as task,
-        ):
-
-            def listen() -> bool:
-                ended = bool(self._cluster.ready([task], seconds=LISTEN_SECONDS))
-                for stream in (STDERR, STDOUT):
-                    if new := relay.heard(stream):
-                        hear(stream, new)
-                return ended
-
-            try:
-                while not listen():
-                    pass
-            except KeyboardInterrupt:
-                relay.interrupt()
-                last = time.monotonic() + END_SECONDS
-                while not listen():
-                    if time.monotonic() > last:
-                        raise
-            result: WholeRun = self._cluster.result(task)
             return result
 
     @contextlib.contextmanager
@@ -141,29 +85,6 @@ def run_there(command: CommandLine) -> Finished:
     """
     _see(command.folder or Path())
     return _of_this_worker().run(command)
-
-
-def run_whole_there(words: Sequence[str], folder: str, place: str) -> WholeRun:
-    """Run a command in a worker of a cluster, and return its ending.
-
-    Args:
-        words: Program and arguments.
-        folder: Where it runs.
-        place: Folder of its `Relay`.
-
-    Raises:
-        UsageError: When the node has no such folder.
-    """
-    relay = Path(place)
-    _see(relay)
-    with (relay / STDERR).open("wb", buffering=0) as stderr:
-        finished = _of_this_worker().run(
-            CommandLine(words, folder=Path(folder), stdout=relay / STDOUT),
-            hear=stderr.write,
-            interrupted=lambda: is_interrupted(relay),
-        )
-    assert finished.code is not None  # it has no time limit
-    return WholeRun(finished.code, (relay / STDOUT).read_bytes())
 
 
 @functools.cache

@@ -3,13 +3,12 @@
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from tensortriage.sdk import EngineSpec, Executor, NamedCluster, OpenedCluster, Oracle, resolved_engine
 from tensortriage_fleet.cluster.cluster_checks import ClusterChecks
 from tensortriage_fleet.cluster.cluster_commands import ClusterCommands
 from tensortriage_fleet.cluster.cluster_spec import ClusterSpec, TaskNeeds, needs_of_engine
-from tensortriage_fleet.cluster.elsewhere import go_elsewhere
 from tensortriage_fleet.cluster.ray_cluster import Cluster, Shared, open_cluster
 
 
@@ -67,10 +66,6 @@ class RayPlace(NamedCluster):
         """Connect to it; see `NamedCluster`."""
         with open_cluster(self.spec) as cluster:
             yield ClusterPlace(cluster, self.spec.needs)
-
-    def run_command(self, target: str, *, as_json: bool) -> NoReturn:
-        """Run the command at hand there; see `NamedCluster`."""
-        go_elsewhere(self.spec, target, as_json=as_json)
 
 
 def named(text: str) -> RayPlace:

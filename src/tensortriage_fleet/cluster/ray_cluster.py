@@ -118,9 +118,9 @@ class Cluster:
         sent = None if shared is None else (shared.make, [shared.reference])  # in a list: it is not fetched every time
         return options.remote(function, sent, arguments, self._threads)
 
-    def ready(self, references: Sequence[Any], *, seconds: float | None = None) -> list[Any]:
-        """Wait until at least one task has ended, and return all that have; at most so long, where that is given."""
-        done, _ = self._ray.wait(list(references), num_returns=1, timeout=seconds)
+    def ready(self, references: Sequence[Any]) -> list[Any]:
+        """Wait until at least one task has ended, and return all that have."""
+        done, _ = self._ray.wait(list(references), num_returns=1)
         more, _ = self._ray.wait(list(references), num_returns=len(references), timeout=0)
         return [reference for reference in references if reference in {*done, *more}]
 

@@ -6,6 +6,7 @@ many choices of nodes at the cost of writing the pairs alone.
 """
 
 import contextlib
+import copy
 import dataclasses
 import enum
 import functools
@@ -13,7 +14,7 @@ import io
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 
@@ -49,15 +50,6 @@ class Calibration(enum.Enum):
     MINMAX = "minmax"
     ENTROPY = "entropy"
     PERCENTILE = "percentile"
-    MODELOPT = "modelopt"
-    MODELOPT_MAX = "modelopt-max"
-
-
-ALWAYS = (Calibration.MINMAX, Calibration.ENTROPY, Calibration.PERCENTILE)
-"""Calibrations of ONNX Runtime's quantizer, which is always there."""
-
-MODELOPT_METHODS = {Calibration.MODELOPT: "entropy", Calibration.MODELOPT_MAX: "max"}
-"""Calibrations of TensorRT-Model-Optimizer, and its own words for them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +67,6 @@ class QuantizeOptions:
         op_types: Operators whose operands are quantized, those of them that the engine can; TensorRT-Model-Optimizer
             chooses by itself.
         engine: Who will run the model, by a word of `engine_styles`.
-        modelopt_python: An interpreter that has TensorRT-Model-Optimizer; empty for the running one.
     """
 
     precision: Precision = Precision.INT8
@@ -86,7 +77,6 @@ class QuantizeOptions:
     reduce_range: bool = False
     op_types: Sequence[str] = OP_TYPES
     engine: str = "tensorrt"
-    modelopt_python: str = ""
 
     def __post_init__(self) -> None:
         if self.precision not in (Precision.INT8, Precision.FP8E4M3):
@@ -97,23 +87,7 @@ class QuantizeOptions:
             )
 
 
-class ModelQuantizer(Protocol):
-    """Quantizes one model by one calibration, for any choice of nodes."""
-
-    nodes: tuple[str, ...]
-    """Nodes whose operands it can quantize, in topological order."""
-
-    def quantized(self, kept: Collection[str] = (), *, float_weights: bool | None = None) -> Model:
-        """Return the model with Q/DQ pairs at the operands of all its nodes but those kept."""
-        ...
-
-    @property
-    def ranges(self) -> Mapping[str, tuple[float, float]]:
-        """The calibrated range of every operand that is quantized, weights aside: lowest and highest value by name."""
-        ...
-
-
-class OnnxRuntimeQuantizer:
+class ModelQuantizer:
     """Quantizes one model by one calibration of ONNX Runtime.
 
     Args:
@@ -149,6 +123,7 @@ class OnnxRuntimeQuantizer:
                 cure="8 bits would gain nothing in this model",
             )
         self._whole = self._plan(())
+        self._always: frozenset[str] = frozenset()
 
     def quantized(self, kept: Collection[str] = (), *, float_weights: bool | None = None) -> Model:
         """Return the model with Q/DQ pairs at the operands of every node that can be quantized, but those kept.
@@ -171,7 +146,13 @@ class OnnxRuntimeQuantizer:
         if float8:
             kind = options.precision.dtype
             given = dataclasses.replace(given, activation=kind, right=kind, weight=kind, symmetric=True)
-        return insert_pairs(self._model, self._plan(kept), self.ranges, given)
+        return insert_pairs(self._model, self._plan({*self._always, *kept}), self.ranges, given)
+
+    def keeping(self, kept: Collection[str]) -> Self:
+        """Return the same quantizer, with some nodes left float in any case."""
+        other = copy.copy(self)
+        other._always = frozenset(kept)
+        return other
 
     def _cheap(self, nodes: Sequence[str]) -> frozenset[str]:
         """Return the nodes that gain nothing in 8 bits, and still cost a rounding: see `_CHEAP_SHARE`."""

@@ -3,23 +3,18 @@
 import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from tensortriage.api import Feed, Model
 from tensortriage.precision.sdk import PLAIN, GoalSample, Lab, TaskMetric, errors_of, mean_metric
-from tensortriage.sdk import EngineMissing, EngineSpec, ModelError
+from tensortriage.sdk import EngineSpec, ModelError
 from tensortriage_quantize.calibration.calibrated_model import (
-    ALWAYS,
-    MODELOPT_METHODS,
     Calibration,
     ModelQuantizer,
-    OnnxRuntimeQuantizer,
     QuantizeOptions,
 )
-from tensortriage_quantize.calibration.modelopt import ModelOptQuantizer, modelopt_python
 from tensortriage_quantize.calibration.operand_ranges import require_finite
 
 FOLD = 4
@@ -91,31 +86,6 @@ class Ways:
         return self.found[0]
 
 
-def usable_ways(word: str, python: str = "", *, per_channel: bool = True) -> tuple[Calibration, ...]:
-    """Return the calibrations that a word means: one, or for ``auto`` all that can be used here.
-
-    Args:
-        word: ``auto`` or that of a `Calibration`.
-        python: An interpreter that has TensorRT-Model-Optimizer; empty for the running one, which may lack it.
-        per_channel: Whether weights are to have a scale per output channel, as TensorRT-Model-Optimizer gives them.
-
-    Raises:
-        EngineMissing: When a requested one cannot be used (``modelopt-missing``).
-    """
-    if word != "auto":
-        one = Calibration(word)
-        if one in MODELOPT_METHODS:
-            modelopt_python(python)
-        return (one,)
-    try:
-        modelopt_python(python)
-    except EngineMissing:
-        if python:
-            raise
-        return ALWAYS
-    return (*ALWAYS, *MODELOPT_METHODS) if per_channel else ALWAYS
-
-
 def hold_out(samples: Sequence[T]) -> tuple[list[T], list[T]]:
     """Return the samples that calibrate and those that judge: every fourth one, or all where there are too few."""
     if len(samples) < FOLD:
@@ -130,7 +100,7 @@ def calibrated(
     *,
     options: QuantizeOptions,
     lab: Lab,
-    calibrations: Sequence[Calibration] = ALWAYS,
+    calibrations: Collection[Calibration] = tuple(Calibration),
     kept: Collection[str] = (),
     metric: TaskMetric | None = None,
     identity: str = "",
@@ -162,7 +132,7 @@ def calibrated(
         folder.mkdir()
         chosen = dataclasses.replace(options, calibration=calibration)
         try:
-            quantizer = quantizer_of(model, samples, chosen, folder, lab)
+            quantizer = ModelQuantizer(model, samples, chosen, folder=folder, lab=lab)
             _require_choice(quantizer, kept)
             made = quantizer.quantized(kept)
             _require_ranges(quantizer)
@@ -185,25 +155,6 @@ def calibrated(
     most = math.inf if metric is None else mean_metric(metric, judges, [one.outputs for one in judges])
     found.sort(key=lambda way: (-min(_number(way.tried.metric), most), way.tried.worst))
     return Ways(tuple(found), {word: error.message for word, error in refused.items()})
-
-
-def quantizer_of(
-    model: Model, samples: Sequence[Feed], options: QuantizeOptions, folder: Path, lab: Lab
-) -> ModelQuantizer:
-    """Return the quantizer that a calibration belongs to."""
-    method = MODELOPT_METHODS.get(options.calibration)
-    if method is None:
-        return OnnxRuntimeQuantizer(model, samples, options, folder=folder, lab=lab)
-    return ModelOptQuantizer(
-        model,
-        samples,
-        options.precision,
-        method=method,
-        float_weights=options.float_weights,
-        reduce_range=options.reduce_range,
-        python=modelopt_python(options.modelopt_python),
-        folder=folder,
-    )
 
 
 def _require_choice(quantizer: ModelQuantizer, kept: Collection[str]) -> None:

@@ -11,7 +11,6 @@ import onnx_ir as ir
 
 from tensortriage.api import Model
 from tensortriage.precision.sdk import DType, Names, initializer, prune_initializers, replace_output, require_opset
-from tensortriage_quantize.pairs.edit_pairs import stored_numbers
 from tensortriage_quantize.pairs.engine_styles import EngineStyle
 from tensortriage_quantize.pairs.pair_placement import PairPlan, PlannedPair, PlannedWeight
 
@@ -247,3 +246,18 @@ def _constant_of(value: ir.Value) -> np.ndarray:
         assert maker is not None
         tensor = maker.attributes["value"].as_tensor()
     return np.asarray(tensor.numpy())
+
+
+def stored_numbers(weight: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, axis: int) -> np.ndarray:
+    """Return a weight as numbers of its zero point's type, as QuantizeLinear defines it; ``axis`` is that of scales."""
+    shape = [1] * weight.ndim
+    if scale.size > 1:
+        shape[axis] = -1
+    scales, zeros = (part.astype(np.float64).reshape(shape) for part in (scale, zero))
+    dtype = DType.from_numpy(zero.dtype)
+    scaled = weight.astype(np.float64) / scales
+    if dtype.is_float:
+        top = float(dtype.finfo.max)
+        return np.asarray(np.clip(scaled, -top, top).astype(np.float32).astype(zero.dtype))
+    limits = np.iinfo(zero.dtype)
+    return np.asarray(np.clip(np.rint(scaled) + zeros, limits.min, limits.max).astype(zero.dtype))

@@ -20,7 +20,7 @@ from tensortriage.precision.sdk import (
 )
 from tensortriage.sdk import digest
 from tensortriage_quantize.calibration.calibrated_model import Calibration, ModelQuantizer, QuantizeOptions
-from tensortriage_quantize.calibration.calibration_search import FOLD, calibrated, hold_out, quantizer_of
+from tensortriage_quantize.calibration.calibration_search import FOLD, calibrated, hold_out
 from tensortriage_quantize.calibration.operand_ranges import require_numbers_in
 from tensortriage_quantize.pairs.engine_styles import style_word, written_for
 from tensortriage_quantize.search.pair_emulation import of_quantizers
@@ -140,7 +140,8 @@ def open_quantized(
     folder.mkdir()
     options = dataclasses.replace(options, calibration=Calibration(word), reduce_range=True)
     narrow = opened(
-        quantizer_of(model, [sample.feed for sample in calibrating], options, folder, bench.lab), narrow=True
+        ModelQuantizer(model, [sample.feed for sample in calibrating], options, folder=folder, lab=bench.lab),
+        narrow=True,
     )
     better = narrow[2].read(()).error < reading.error
     tell(

@@ -6,7 +6,7 @@ as it is written, where it will run.
 
 import contextlib
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -122,20 +122,6 @@ class Judges:
         return self.on(Model.load(path))
 
 
-class _Keeping(ModelQuantizer):
-    """A quantizer that leaves some nodes float in any case."""
-
-    def __init__(self, quantizer: ModelQuantizer, kept: Collection[str]) -> None:
-        self._quantizer, self._kept, self.nodes = quantizer, frozenset(kept), quantizer.nodes
-
-    @property
-    def ranges(self) -> Mapping[str, tuple[float, float]]:
-        return self._quantizer.ranges
-
-    def quantized(self, kept: Collection[str] = (), *, float_weights: bool | None = None) -> Model:
-        return self._quantizer.quantized({*self._kept, *kept}, float_weights=float_weights)
-
-
 def fewest_kept(
     model: Model, precision: Precision, quantizer: ModelQuantizer, kept: Collection[str], judges: Judges
 ) -> tuple[str, ...]:
@@ -155,7 +141,7 @@ def fewest_kept(
     goal, lab = judges.goal, judges.lab
     if goal is None:
         return ()
-    own = _Keeping(quantizer, kept)
+    own = quantizer.keeping(kept)
     emulation = of_quantizers(own.quantized(float_weights=True), judges.samples, goal, lab=lab)
     with contextlib.closing(emulation) as nodes:
         stage = Choosable(model=model, precision=precision, specs=value_specs(model), items=nodes.items)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from tensortriage.api import Model
-from tensortriage.precision.sdk import Emulation, GoalSample, Lab, PrecisionGoal, Switches, switch_quantizers
+from tensortriage.precision.sdk import Emulation, GoalSample, Lab, PrecisionGoal, Switches
+from tensortriage_quantize.pairs.switched_pairs import switch_quantizers
 
 
 def of_quantizers(

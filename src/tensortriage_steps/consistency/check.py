@@ -5,19 +5,11 @@ from collections.abc import Callable, Iterator
 
 from tensortriage.api import Feed, Model
 from tensortriage.envelope.sdk import Lab, Rows, another_feed, batch_axes, feeds_that_run, gather_rows, usable
-from tensortriage.sdk import (
-    ROWS,
-    ClaimKind,
-    ClaimOutcome,
-    DataError,
-    EqualityClaim,
-    SelfAnswer,
-    SelfCheck,
-    UsageError,
-    row_relations,
-)
+from tensortriage.sdk import DataError, UsageError
 from tensortriage_steps.consistency.masks import masked_relation
+from tensortriage_steps.consistency.relations import ROWS, ClaimKind, EqualityClaim, row_relations
 from tensortriage_steps.consistency.request import ConsistencyRequest
+from tensortriage_steps.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
 
 CONSISTENCY_FORMAT = "tensortriage.consistency/1"
 

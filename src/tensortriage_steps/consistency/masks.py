@@ -3,7 +3,7 @@
 import numpy as np
 
 from tensortriage.api import Feed
-from tensortriage.sdk import ClaimKind, EqualityClaim
+from tensortriage_steps.consistency.relations import ClaimKind, EqualityClaim
 
 
 def masked_relation(feed: Feed) -> EqualityClaim | None:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from tensortriage.sdk import ClaimOutcome, Line, SelfAnswer, count
+from tensortriage.sdk import Line, count
+from tensortriage_steps.consistency.self_check import ClaimOutcome, SelfAnswer
 
 _BAD = (ClaimOutcome.BROKEN.value, ClaimOutcome.REFUSED.value)
 

@@ -185,21 +185,6 @@ class StepFeeds:
         """Return a feed with the states that follow from a step: its outputs, and the feed that it had."""
         return {**right, **self.roles.state(outputs, feed)}
 
-    def require_taken(self, feed: Arrays) -> None:
-        """Refuse a feed of the whole sequence that the model does not take.
-
-        Raises:
-            UsageError: When it takes a number of tokens that is fixed (``steps-nothing-carried``).
-        """
-        spec = next(spec for spec in self._model.inputs if spec.name == self.roles.tokens)
-        length, size = feed[spec.name].shape[-1], (spec.shape or (None,))[-1]
-        if isinstance(size, int) and size != length:
-            raise UsageError(
-                f"'{spec.name}' takes {size} at a time, not a whole sequence of {length}",
-                slug="steps-nothing-carried",
-                cure="leave out --self-check",
-            )
-
     def length(self, feed: Arrays) -> int:
         """Return how many positions there are so far; 0 for models without tokens."""
         return self.roles.new(feed) + self.roles.held(feed) if self.roles.tokens else 0

@@ -80,6 +80,10 @@ class MeasuredSteps:
         self.notes: list[str] = []
         self.open_feeds: dict[int, Arrays] = {}
 
+    def drop_reference(self) -> None:
+        """Let go of the reference's session."""
+        self._lab.drop(self._reference, self._model)
+
     def rows(self, say: Callable[[str], None]) -> Iterator[StepRow]:
         """Yield every step.
 

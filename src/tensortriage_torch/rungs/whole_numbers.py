@@ -16,6 +16,7 @@ from tensortriage.diagnose.sdk import (
     Investigation,
     MemoryStore,
     Model,
+    StoredValues,
     ValueSpec,
     between,
     distances,
@@ -44,8 +45,8 @@ def inexact_integers(inv: Investigation, feed: Feed, values: NetworkValues) -> M
     ]
     if not suspects:
         return {}
-    graph, store = inv.model.graph, MemoryStore(values.arrays)
-    figures = distances(inv.lab, inv.model, feed, values.names, {}, external=store, what="whole numbers")[EXTERNAL]
+    graph, stored = inv.model.graph, StoredValues("", MemoryStore(values.arrays), values.names)
+    figures = distances(inv.setting(feed), values.names, {}, stored=stored, what="whole numbers")[EXTERNAL]
     wrong = {name: error_of(figure) for name, figure in figures.items() if figure.mismatches}
     for name in suspects:
         if name in wrong and not any(given in wrong for given in _given(graph, name, values.arrays)):

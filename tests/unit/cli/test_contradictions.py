@@ -36,9 +36,6 @@ def refusal(command: click.Command, *words: str) -> str:
         (["--int8", "--sqnr", "nan"], "usage"),
         (["--fp8", "--reduce-range"], "usage"),
         (["--precision", "fp16", "--reduce-range"], "option-needs-another"),
-        (["--int8", "--per-tensor", "--calibrate", "modelopt"], "usage"),
-        (["--int8", "--calibrate", "modelopt"], "modelopt-missing"),
-        (["--int8", "--modelopt-python", "no-such-python"], "modelopt-missing"),
     ],
 )
 def test_convert(words, slug):

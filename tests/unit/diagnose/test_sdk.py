@@ -7,8 +7,8 @@ from tensortriage.diagnose import sdk
 NAMES = """
     Answer CHANGED_UNNAMED CORRECTLY_ROUNDED Casting Conclusion Confidence Culprit DType Dispute EXTERNAL
     EngineError EngineSpec Evidence FED_OTHERWISE Feed Findings Graph Investigation Lab LintFinding MemoryStore
-    Model ModelError NewNode Node NodeOrigin OBSERVED PLAIN Precision Question Rung TensorStore TriageError Unsound
-    UsageError ValueSpec VerdictKind WEIGHTS_ALIKE WrongPart between check_feed disputes distances enumeration
+    Model ModelError NewNode Node NodeOrigin OBSERVED PLAIN Precision Question Rung StoredValues TensorStore TriageError
+    Unsound UsageError ValueSpec VerdictKind WEIGHTS_ALIKE WrongPart between check_feed disputes distances enumeration
     error_of error_size explode golden_operands insert_node is_foreign is_minor least_floor limits_of measure
     measured_outputs of_floor outside_envelope percent rung times triage_command unfailing value_specs
 """

@@ -79,7 +79,7 @@ def test_options_become_words_of_the_adapter(watched, tmp_path):
     words = {"device": "gpu", "threads": "4", "precision": "fp16", "hint.performance": "latency", "config.KEY": "1"}
     assert asked == [words, words]
     path = write(tmp_path / "n.onnx", "g (float[2] a, int64[k] b) => (float[2] y) { y = Neg(a) }")
-    assert [(spec.name, spec.shape) for spec in how["declared_inputs"](path)] == [("a", (2,)), ("b", ("k",))]
+    assert [(spec.name, spec.shape) for spec in how["terms"].declared_inputs(path)] == [("a", (2,)), ("b", ("k",))]
 
 
 @pytest.mark.parametrize(

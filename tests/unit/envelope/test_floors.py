@@ -9,7 +9,8 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.envelope.floors import envelope_floors
+from tensortriage.envelope.distances import EvaluatedModel, StoredValues
+from tensortriage.envelope.floors import envelope_floors, healthy_in
 from tensortriage.envelope.limits import of_rounding
 from tensortriage.envelope.reference import disputes, outside_envelope
 from tensortriage.inputs.feed import Feed, Origin
@@ -42,6 +43,11 @@ def outputs(model, feed, lab, spec=PLAIN):
     return dict(lab.outputs(spec, model, feed))
 
 
+def floors_in(precision, lab, model, feed, values, judged=None):
+    evaluated, healthy = EvaluatedModel(lab, model, feed), healthy_in(model, precision)
+    return envelope_floors(evaluated, values, healthy, judged=judged, what="the outputs")
+
+
 def masked_softmax():
     """Return a graph that adds -1e9 to every score of a row before its Softmax: float32 absorbs the scores."""
     graph = helper.make_graph(
@@ -64,10 +70,8 @@ def test_onnx_runtime_at_every_level_is_within_the_fp32_envelope(proto, lab, tmp
     model, feed = loaded(proto, tmp_path), Feed("feed", feed_for(proto), Origin.REAL)
     for level in ("none", "basic", "extended", "all"):
         found = outputs(model, feed, lab, EngineSpec("onnxruntime", {"optimization": level}))
-        floors = envelope_floors(
-            lab, model, feed, list(found), precision=Precision.FP32, reference=MemoryStore(found),
-            reference_name=level, what="the outputs",
-        )  # fmt: skip
+        judged = StoredValues(level, MemoryStore(found), list(found))
+        floors = floors_in(Precision.FP32, lab, model, feed, list(found), judged)
         assert outside_envelope(floors, list(found)) == {}
         assert all(0.0 < floor < 1e-4 for floor in floors.fp32.values())
 
@@ -76,7 +80,7 @@ def test_a_mask_that_absorbs_its_addend_widens_nothing(lab, tmp_path):
     model = loaded(masked_softmax(), tmp_path)
     x = np.random.default_rng(0).standard_normal((4, 16)).astype(np.float32)
     feed = Feed("feed", {"x": x}, Origin.REAL)
-    floors = envelope_floors(lab, model, feed, ["y"], precision=Precision.FP32, what="the outputs")
+    floors = floors_in(Precision.FP32, lab, model, feed, ["y"])
     exact = outputs(model, feed, lab, EngineSpec("float64"))["y"]
     rounded = outputs(model, feed, lab)["y"]
     assert error_of(measure(rounded, exact)) > 0.5  # float64 keeps what float32 absorbs: softmax(x), not 1/16
@@ -89,7 +93,7 @@ def test_a_narrow_format_has_the_floor_of_its_rounding(lab, tmp_path):
     model, feed = loaded(proto, tmp_path), Feed("feed", feed_for(proto), Origin.REAL)
     names = [spec.name for spec in model.outputs]
     found = {
-        precision: envelope_floors(lab, model, feed, names, precision=precision, what="the outputs").target[names[0]]
+        precision: floors_in(precision, lab, model, feed, names).target[names[0]]
         for precision in (Precision.FP32, Precision.TF32, Precision.FP16, Precision.BF16)
     }
     # fp16 and TF32 keep 10 bits of a fraction and bf16 keeps 7 (IEEE 754, NVIDIA A100 whitepaper)
@@ -104,7 +108,7 @@ def test_tf32_costs_nothing_where_no_product_is_near(lab, tmp_path):
     )
     model = loaded(onnx.parser.parse_model(text.replace("'", '"')), tmp_path)
     feed = Feed("feed", {"x": np.random.default_rng(0).standard_normal((2, 64)).astype(np.float32)}, Origin.REAL)
-    found = envelope_floors(lab, model, feed, ["a", "y"], precision=Precision.TF32, what="every layer")
+    found = floors_in(Precision.TF32, lab, model, feed, ["a", "y"])
     assert found.target == found.fp32
 
 
@@ -183,7 +187,7 @@ def test_whole_numbers_that_are_divided_as_floats_move_nothing(divisor, highest,
     )
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     model, feed = loaded(proto, tmp_path), Feed("feed", {"i": rng.integers(0, highest, 64)}, Origin.REAL)
-    floors = envelope_floors(lab, model, feed, ["y"], precision=Precision.FP32, what="the output")
+    floors = floors_in(Precision.FP32, lab, model, feed, ["y"])
     assert floors.fp32["y"] < 1e-6
 
 
@@ -207,7 +211,7 @@ def test_a_whole_number_on_the_edge_may_fall_to_either_side_in_a_narrow_format(l
     feed = Feed("feed", {"distance": np.arange(8, 48, dtype=np.float32), "bias": bias}, Origin.REAL)
     typed = convert(model, Precision.FP16, specs=value_specs(model))
     right, rounded = outputs(model, feed, lab)["y"], outputs(typed, feed, lab)["y"]
-    found = envelope_floors(lab, model, feed, ["y"], precision=Precision.FP16, what="the outputs")
+    found = floors_in(Precision.FP16, lab, model, feed, ["y"])
     error = error_of(measure(right, rounded.astype(np.float32)))
     assert 1e-2 < error <= of_rounding(found.target["y"], right.size)
     assert error_of(found.emulated["y"]) < 0.1 * error  # rounding every result alone does not move it

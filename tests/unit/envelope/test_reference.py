@@ -12,7 +12,6 @@ from tensortriage.diagnose.measurements.judging import limits_of
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.costs import rounding_costs
 from tensortriage.envelope.reference import cut_off
-from tensortriage.values.store import MemoryStore
 from tensortriage_testing import quantized
 
 STAND_IN = EngineSpec("saturating")
@@ -64,10 +63,8 @@ def test_as_much_as_rounding_costs_may_be_lost(asked, monkeypatch, size, matters
     own = rounding_costs(inv.setting(feed))["y"]
     assert error_of(figures["y"]) > 0.003
     assert (error_of(figures["y"]) > own) is matters
-    limit = limits_of(inv, feed, figures, golden=MemoryStore({"y": right}), apart={}, asked=False)["y"]
+    limit = limits_of(inv, feed, figures, apart={}, asked=False)["y"]
     assert limit.allows(error_of(figures["y"])) is not matters
     assert limit.by == (("order-of-sums",) if matters else ("int16-sums",))
     be_processor(monkeypatch, NEWER)
-    assert not limits_of(inv, feed, figures, golden=MemoryStore({"y": right}), apart={}, asked=False)["y"].allows(
-        error_of(figures["y"])
-    )
+    assert not limits_of(inv, feed, figures, apart={}, asked=False)["y"].allows(error_of(figures["y"]))

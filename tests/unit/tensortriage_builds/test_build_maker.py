@@ -19,7 +19,7 @@ from tensortriage.runs.case import Case
 from tensortriage.runs.commands.check import Checker, CheckSpec
 from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.questions.question import Question
-from tensortriage_builds.build_maker import CommandJudge, EngineBench, NumbersJudge, check_ability
+from tensortriage_builds.build_maker import BuildFiles, CommandJudge, EngineBench, NumbersJudge, check_ability
 from tensortriage_builds.trial import BuildJudgement, BuildTrial
 
 TEXT = "g (float[3] x) => (float[3] y, float[3] z) { [first] y = Neg(x) [second] z = Abs(y) }"
@@ -118,7 +118,7 @@ def test_every_build_is_given_the_base_unless_it_says_otherwise(studying):
 
 def test_files_lie_where_the_judge_looks_for_them(studying, tmp_path):
     engine, tactics = tmp_path / "my.engine", tmp_path / "my.json"
-    bench, case, _ = studying("varying", engine_file=engine, tactics_file=tactics)
+    bench, case, _ = studying("varying", files=BuildFiles(engine, tactics))
     trial = bench.build("0")
     told = json.loads(engine.read_text())["tactics"]
     assert {c["layer"]: int(c["tactic"], 16) for c in json.loads(tactics.read_text())["choices"]} == told
@@ -170,7 +170,7 @@ def test_a_command_judges_the_files(studying, tmp_path, code, judgement, signatu
         def judge(case):
             return CommandJudge(checker, CheckIdentity(spec.identity(), words, case.checks, written=[engine]))
 
-        bench, _, _ = studying("varying", judge=judge, feeds=(), engine_file=engine)
+        bench, _, _ = studying("varying", judge=judge, feeds=(), files=BuildFiles(engine))
         trial = bench.build("0")
         assert (trial.judgement, trial.signature) == (judgement, signature)
         assert (trial.outputs, trial.error) == ("", None)  # the command runs the engine

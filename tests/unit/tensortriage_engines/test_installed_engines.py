@@ -16,7 +16,6 @@ OPTIONS = {
 WRONG = [
     ("iree", {"optimize": "O9"}, "engine-option-value"),
     ("iree", {"precision": "int8"}, "engine-option-value"),
-    ("iree", {"file": "/no/such.mlir"}, "engine-option-file"),
     ("litert", {"delegate": "gpu"}, "engine-option-value"),
     ("litert", {"precision": "bf16"}, "engine-option-value"),
     ("litert", {"file": "/no/such.tflite"}, "engine-option-file"),
@@ -30,6 +29,7 @@ WRONG = [
     ("ncnn", {"size": "1"}, "engine-option-unknown"),
     ("tvm", {"optimize": "9"}, "engine-option-value"),
     ("tvm", {"passes": "FuseOps"}, "engine-option-unknown"),
+    ("tvm", {"file": "m.py"}, "engine-option-unknown"),
 ]
 
 

@@ -11,7 +11,7 @@ from tensortriage.errors import DataError, ModelError
 from tensortriage.model.cutting.node_selection import NodeChoice
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.edits.requests import Source, Target
-from tensortriage_quantize.calibration.calibrated_model import ALWAYS, Calibration
+from tensortriage_quantize.calibration.calibrated_model import Calibration
 from tensortriage_quantize.quantize import QuantizeRequest, quantize
 from tensortriage_quantize.search.on_engine import NothingQuantizedError
 
@@ -127,7 +127,7 @@ def test_a_goal_that_leaves_nothing_in_8_bits_makes_no_model(request_of, tmp_pat
     assert not (tmp_path / "q.onnx").exists()
 
 
-@pytest.mark.parametrize("calibration", ALWAYS)
+@pytest.mark.parametrize("calibration", [*Calibration])
 @pytest.mark.parametrize(("value", "named"), [(np.nan, "input 'x' holds nan"), (np.inf, "'x', which is to be")])
 def test_samples_that_hold_no_numbers_are_named(request_of, calibration, value, named):
     samples = uniform(5, 1.0)

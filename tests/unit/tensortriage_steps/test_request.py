@@ -17,7 +17,7 @@ MADE_UP = {"--seed", "--val-range", "--iterations", "--data-loader-script", "--d
     [
         (
             StepsRequest,
-            {"drift": True, "diagnosis": True, "free_running": False, "self_check": False},
+            {"drift": True, "diagnosis": True, "free_running": False},
             {"--no-drift", "--no-diagnosis"},
         ),
         (ConsistencyRequest, {"streams": True, "rows": None}, {"--no-streams"}),

@@ -5,7 +5,7 @@ import pytest
 from tensortriage.report.terminal.lines import plain
 from tensortriage.report.terminal.table_text import table_lines
 from tensortriage_steps.shown_steps import MOST_ROWS, MOST_STEPS, remarks_of, render_steps, steps_table, telling
-from tensortriage_steps.steps_report import FreeRun, SelfValue, StepDiagnosis, StepRow, StepsReport, StepValue
+from tensortriage_steps.steps_report import FreeRun, StepDiagnosis, StepRow, StepsReport, StepValue
 
 HOSTILE = "<script>alert(1)</script>\x1b"
 
@@ -76,11 +76,9 @@ def test_without_steps_there_is_no_table():
     assert "tone-problem" in made
 
 
-def test_what_both_generate_alone_and_what_the_whole_sequence_gives_are_remarks():
-    same = [SelfValue(name, 9, 1e-9, 1e-6, 0.0, claimed=True, within=True) for name in ("logits", "k", "v")]
+def test_what_both_generate_alone_is_a_remark():
     free = FreeRun(((1,), (2,)), ((1,), (3,)), first=1, margin=0.5, tie=True, ahead=0.01, moved=0.02)
-    remarks = list(remarks_of(report([], self_values=tuple(same), free=free, stopped="no more", notes=("n",))))
+    remarks = list(remarks_of(report([], free=free, stopped="no more", notes=("n",))))
     assert remarks[0].startswith("alone, the tokens part at step 1: 2 and 3; ")
     assert remarks[0].endswith(" 0.01 above that of the second, and healthy engines move the two by up to 0.02: a tie")
-    assert remarks[1].startswith("'logits': the same")
-    assert remarks[2:] == ["2 states: the same", "note: the reference stops: no more", "note: n"]
+    assert remarks[1:] == ["note: the reference stops: no more", "note: n"]

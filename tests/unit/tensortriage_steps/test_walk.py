@@ -119,26 +119,6 @@ def test_what_the_session_ran_before_is_told_from_what_the_feed_holds(ask, tmp_p
     assert json.loads((tmp_path / "case/steps.json").read_text())["format"] == "tensortriage.steps/1"
 
 
-def test_the_whole_sequence_is_held_against_the_steps(ask, folder):
-    assert ask("llama.onnx", "onnxruntime", self_check=True).verdict == "match"
-    node = "/model/layers.0/self_attn/Concat_key"
-    report = ask("gpt2.onnx", faulty(folder, "stale-row", node, PROMPT + 2), self_check=True)
-    assert (report.verdict, report.exit_code) == ("self-contradiction", 1)
-    broken = {value.value: value.wrong for value in report.self_values if not value.within}
-    assert broken["present.0.key"] == "the steps"
-    assert "present.0.value" not in broken
-
-
-def test_a_model_that_takes_one_token_has_no_whole_sequence(ask, tmp_path):
-    graph = _with_memo()
-    graph.input[0].CopyFrom(helper.make_tensor_value_info("input_ids", TensorProto.INT64, (1, 1)))
-    path = tmp_path / "one.onnx"
-    save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    with pytest.raises(UsageError, match="takes 1 at a time") as caught:
-        ask(path, steps=2, carry=("memo=scratch",), self_check=True)
-    assert caught.value.slug == "steps-nothing-carried"
-
-
 @pytest.fixture
 def few_positions(tmp_path):
     """A model whose table of positions has five rows, so that two tokens and three more is all it can take."""

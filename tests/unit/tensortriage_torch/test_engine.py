@@ -97,9 +97,9 @@ class Isolated:
     def probe(self, settings, *, affinity):
         self.asked.append((settings, affinity))
 
-    def compile(self, model, settings, *, affinity, files, declared):
+    def compile(self, model, settings, *, affinity, files, terms):
         self.asked.append((settings, affinity))
-        self.files, self.declared = files, declared(model)
+        self.files, self.declared = files, terms.declared(model)
         return self.session
 
     def answer(self, question, file, words, *, affinity):
@@ -169,7 +169,7 @@ def test_what_the_network_does_not_know_is_refused_or_left_out(asked):
     assert list(session.run_known(FEED)) == ["y"]
     with pytest.raises(RunFailed, match=r"'a' .*no program") as caught:
         session.run(FEED)
-    assert caught.value.slug == "torch-value-unknown"
+    assert caught.value.slug == "engine-value-unknown"
     assert "values" not in asked.log
 
 

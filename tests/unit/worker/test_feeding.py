@@ -15,6 +15,7 @@ from tensortriage_worker.feeding import (
     STRIDED,
     InputBuffers,
     held,
+    shared,
     side_by_side,
 )
 
@@ -90,3 +91,18 @@ def test_a_stream_that_fails_is_told():
 
     with pytest.raises(ValueError, match="no memory for two"):
         side_by_side([fails, dict], 2)
+
+
+def test_results_in_one_memory_come_back_with_their_bits_inverted():
+    buffer = np.arange(8, dtype=np.float32)
+    alone = np.ones(3, np.float32)
+    items = [Item("head", buffer[:4]), Item("tail", buffer[4:]), Item("whole", buffer), Item("alone", alone)]
+    found = {item.name: item.array for item in shared(lambda feed: items, {})}
+    assert np.array_equal(found["alone"], alone)
+    assert all(
+        found[name].tobytes() != item.array.tobytes()
+        for name, item in zip(found, items, strict=True)
+        if name != "alone"
+    )
+    apart = {item.name: item.array for item in shared(lambda feed: [items[0], items[1]], {})}
+    assert np.array_equal(apart["head"], buffer[:4])

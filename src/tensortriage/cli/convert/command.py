@@ -61,7 +61,7 @@ def convert(
     format becomes an infinity, a constant beyond it, such as a mask of -1e9, is brought into it. The result is run
     against MODEL before it is written: its outputs may move by the rounding of the format, and no more.
     """
-    from tensortriage.cli.surgeon.show import show
+    from tensortriage.cli.convert.show import show_edit
     from tensortriage.workflows.edits.convert import convert
 
     word = wanted.precision or ("fp16" if wanted.to_fp16 else "")
@@ -80,7 +80,7 @@ def convert(
     found = _precision([wanted.precision, *tensorrt.formats(), *["fp16"] * wanted.to_fp16])
     request = dataclasses.replace(request, precision=found)
     if not eight_bits.converted(request, as_json=as_json):
-        show(convert(request), as_json=as_json)
+        show_edit(convert(request), as_json=as_json)
 
 
 def wanted_by(output: Path) -> str:

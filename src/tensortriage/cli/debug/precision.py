@@ -34,6 +34,4 @@ def debug_precision(request: PrecisionRequest, as_json: bool) -> None:
     """
     from tensortriage.cli.debug.precision_answer import search_and_show
 
-    if request.cluster is not None and request.target and request.check is None:
-        request.cluster.run_command(request.target, as_json=as_json)
     search_and_show(request, as_json=as_json)

@@ -8,8 +8,6 @@ from typing import Any
 import click
 
 from tensortriage.cli.declared import command
-from tensortriage.runs.elsewhere import NamedCluster
-from tensortriage.runs.options.request_fields import LIMITS, WHOLE, cluster_field
 from tensortriage.values.options import argument, flag, option, part
 from tensortriage.workflows.requests import ENGINES, DiagnoseRequest
 
@@ -38,7 +36,7 @@ def import_diagnosis(given: Mapping[str, Any]) -> None:
             import numpy as np  # noqa: F401 - imported for its threads, under this setting
         from tensortriage.runs.engine_specs import ask_ahead
 
-        if given.get("target") and not (given.get("cluster") or given.get("timeout") or given.get("memory_limit")):
+        if given.get("target") and not (given.get("timeout") or given.get("memory_limit")):
             ask_ahead(given["target"])  # within the default limits
         import tensortriage.cli.diagnose.answer  # noqa: F401 - imported for what it imports
 
@@ -51,7 +49,6 @@ def diagnose(
         choices=("dynamo", "legacy"), rare=True, group=ENGINES),
     real_examples: bool = flag(
         "--real-examples", "The example inputs of --torch are real data; they count as random.", rare=True),
-    cluster: NamedCluster | None = cluster_field(WHOLE, group=LIMITS),
     *,
     as_json: bool,
 ) -> None:  # fmt: skip
@@ -64,8 +61,6 @@ def diagnose(
 
     if request.model == Path() and not request.network:
         raise click.UsageError("Missing argument 'MODEL', or --torch FILE.py:FUNCTION.")
-    if cluster is not None:
-        cluster.run_command(request.target, as_json=as_json)
     began = time.perf_counter()
     asked = exported_first(request, exporter, real=real_examples) if request.model == Path() else request
     diagnose_and_show(asked, as_json=as_json, began=began)

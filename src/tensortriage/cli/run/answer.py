@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import shlex
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from tensortriage.report.terminal import run_text
 from tensortriage.report.terminal.lines import show, width
 from tensortriage.runs.engine_specs import DEFAULT_REFERENCE, usable
 from tensortriage.values.printable import printable
+from tensortriage.values.registered import registered
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count
 from tensortriage.workflows.common.output_selection import joined
@@ -77,7 +79,9 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
         for line in tell_worst(request, model, given.save_worst, saved_worst):
             click.echo(printable(line), err=as_json)
     if model is not None and not names and not result.passed:
-        for line in (*tell_network(request, model), *tell_saved(request, model, given.load_outputs)):
+        asked = (point.load() for point in registered("tensortriage.after_run").values())
+        more = (ask(request, model, given.load_outputs) for ask in asked)
+        for line in itertools.chain(tell_network(request, model), *more):
             click.echo(printable(line), err=as_json)
     sys.exit(result.exit_code)
 
@@ -251,13 +255,6 @@ def tell_network(request: CompareRequest, model: Path) -> Iterator[str]:
         words = ["triage", "diagnose", str(model), "--torch", str(network).removeprefix("torch:")]
         inputs = ["--inputs", *map(str, request.feeding.paths)] if request.feeding.paths else []
         yield f"  next: {shlex.join([*words, '--target', str(target), *inputs])}"
-
-
-def tell_saved(request: CompareRequest, model: Path, files: Sequence[Path]) -> Iterator[str]:
-    """Yield the command that asks whether saved results are of other inputs than those that are given."""
-    for path in files if request.feeding.paths else ():
-        words = ["triage", "check", "feed", *map(str, request.feeding.paths[:1]), str(path), "--model", str(model)]
-        yield f"  next: {shlex.join(words)}"
 
 
 def engines_of(given: RunOptions, saved: Sequence[Saved]) -> tuple[EngineSpec | None, list[EngineSpec]]:

@@ -5,6 +5,7 @@ Measuring a floor costs runs of the model; an error that no healthy fp32 engine 
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
@@ -60,8 +61,15 @@ class OutputJudge:
         """Return the relative error of a tensor."""
         return error_of(metrics)
 
-    def failing(self, outputs: Mapping[str, Compared]) -> frozenset[str]:
-        """Return the outputs that fail; of those that may be within their floor only when none fails for sure."""
+    def failing(
+        self, outputs: Mapping[str, Compared], parts: Mapping[str, Compared] = MappingProxyType({})
+    ) -> frozenset[str]:
+        """Return the outputs that fail; of those that may be within their floor only when none fails for sure.
+
+        Args:
+            outputs: The outputs.
+            parts: What they are put together of; those without a limit of their own are noise, and not judged.
+        """
         if self.tolerance is not None:
             return frozenset(name for name, pair in outputs.items() if not self._tolerated(name, pair))
         errors = {name: error_of(pair.metrics) for name, pair in outputs.items()}
@@ -70,6 +78,7 @@ class OutputJudge:
             return sure
         if not self.limits:
             self.limits = self.measure()
+        errors |= {name: error_of(pair.metrics) for name, pair in parts.items() if name in self.limits}
         return frozenset(n for n, error in errors.items() if not within_healthy(error, self.limits.get(n, 0.0)))
 
     def excuses(self, output: str, pair: Compared) -> bool:

@@ -78,6 +78,11 @@ def prediction_gap_db(figure: Metrics, error: float, predicted: float) -> float:
     return 0.0 if figure.mismatches <= expected + 3.0 * math.sqrt(max(expected, 1.0)) else math.inf
 
 
+def beyond_any_share(figure: Metrics, allowed: float) -> bool:
+    """Return whether whole numbers are far off, half of them in RMS, where the share that may be others is all."""
+    return figure.exact and allowed >= 1.0 and is_lost(figure.relative_rms_error)
+
+
 def within_prediction(gap_db: float, count: int) -> bool:
     """Return whether an error that exceeds its prediction by so many dB is explained by it."""
     return gap_db <= gap_allowance_db(count)

@@ -22,7 +22,8 @@ from tensortriage.compare.judgement.suppressed import SuppressionLimits, compare
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.registry import is_foreign
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.elements import Radii, score_radii
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
@@ -123,6 +124,8 @@ def follow(inv: Investigation, feed: Feed, *, golden: Arrays, outputs: Arrays, a
         reached = frozenset().union(*picks.reach.values())
         behind = {name: outputs[name] for name in names if name in reached}
         found = _followed(inv, feed, picks, golden, behind)
+        if _alone(inv, feed) and any(each.mismatches for each in found.fp32.values()):
+            return None  # it may be the reference that is no such model
         if not picks.unsure or _unexplained(found) <= 1.0:
             return found
         others = [_followed(inv, feed, other, golden, behind) for other in _healthy_picks(inv, feed, picks)]
@@ -179,7 +182,7 @@ def picks_of(
     if not decisions or (hidden and ask is None):
         return None
     unseen = [value for value, name in shown.items() if name != value]
-    ours = inv.lab.values(inv.question.reference, inv.model, feed, unseen, specs=specs)
+    ours = inv.lab.values(_shows(inv, feed), inv.model, feed, unseen, specs=specs)
     reach = {each.value: decided_values(graph, each) for each in decisions}
     beside = [name for name in names if any(name in reach[value] for value in hidden)]
     asked: TensorStore = MemoryStore({})
@@ -206,7 +209,7 @@ def _followed(inv: Investigation, feed: Feed, picks: Picks, golden: Arrays, outp
     limits = [name for each in picks.decisions for name in each.limits if name]
     made_limits = [name for name in limits if name not in graph.constants and name not in feed.tensors]
     wanted = list(dict.fromkeys([*outputs, *made, *made_limits, *before]))
-    shown = inv.lab.values(inv.question.reference, model, feed, wanted, specs=value_specs(model, fed))
+    shown = inv.lab.values(_shows(inv, feed), model, feed, wanted, specs=value_specs(model, fed))
     run = {name: np.asarray(shown[name]) for name in shown.names()}
     values = {**feed.tensors, **run} | {n: graph.weight(n) for n in [*operands, *limits] if n in graph.constants}
     asked = list(dict.fromkeys([*outputs, *made]))
@@ -217,13 +220,24 @@ def _followed(inv: Investigation, feed: Feed, picks: Picks, golden: Arrays, outp
     behind = {n: tuple(each.value for each in picks.decisions if n in picks.reach[each.value]) for n in outputs}
     fp32, target, alike = _judged(picks, values, {value: run[name] for name, value in before.items()}, radii)
     same = [name for name in outputs if all(alike[value] for value in behind[name])]
+    if _alone(inv, feed):  # then it says nothing of the target's decisions but what they are
+        same = [name for name in outputs if not any(shown_as(graph, each, [name]) for each in picks.decisions)]
     expected = {name: golden[name] if name in same else run[name] for name in outputs}
     found = compare_all(outputs.items(), MemoryStore(expected))
     store = MemoryStore({name: run[name] for name in outputs})
     names, what = list(outputs), "the outputs once decided"
-    floors = floors_of(setting, names, golden=store, specs=specs, judged=names, what=what)
+    floors = floors_of(setting, names, judged=setting.of_reference(store, names), specs=specs, what=what)
     decided = {name: values for name, values in behind.items() if name in found.metrics}
     return Decided(fp32, target, decided, {name: found.metrics[name] for name in decided}, floors)
+
+
+def _alone(inv: Investigation, feed: Feed) -> bool:
+    return is_foreign(inv.question.reference.name) and inv.golden.are_outputs_alone(feed)
+
+
+def _shows(inv: Investigation, feed: Feed) -> EngineSpec:
+    """Return who shows the scores of decisions: the reference, if it shows more than outputs."""
+    return PLAIN if _alone(inv, feed) else inv.question.reference
 
 
 def _judged(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import is_decisive
+from tensortriage.compare.judgement.within import beyond_any_share, is_decisive
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.function_pieces import (
     few_together,
@@ -30,7 +30,6 @@ from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import whole
-from tensortriage.values.store import TensorStore
 
 
 class Seen:
@@ -126,8 +125,10 @@ def left_by(inv: Investigation, result: FeedResult, *sets: Together) -> list[str
 
 
 def _error(result: FeedResult, name: str) -> float:
-    """Return how far off an output is; inf after a decision that rounding does not explain."""
-    decided = result.decided
+    """Return how far off an output is; inf where that is no rounding: after a decision, or of whole numbers by half."""
+    decided, allowed = result.decided, max(result.floors.in_fp32(name).error, result.floors.target.get(name, 0.0))
+    if beyond_any_share(result.figures[name], allowed):
+        return math.inf
     if decided is None or name not in decided.behind:
         return result.errors[name]
     return error_of(result.metrics[name]) if decided.valid(name, rounded=True) else math.inf
@@ -138,7 +139,6 @@ def limits_of(
     feed: Feed,
     figures: Mapping[str, Metrics],
     *,
-    golden: TensorStore,
     apart: Mapping[str, float],
     asked: bool,
 ) -> dict[str, Limit]:
@@ -148,14 +148,13 @@ def limits_of(
         inv: The investigation.
         feed: The feed.
         figures: Outputs and parts of them, which the walk judges, or values inside.
-        golden: The reference's values of them.
         apart: By how much of each error the model itself is another, by name.
         asked: Whether the target may be asked for more.
     """
     setting = inv.setting(feed)
     wanted, parts = whole(list(figures), setting.parts), {part.name for part in setting.parts}
     names = [name for name in inv.question.values if name in wanted] or wanted
-    floors = floors_of(setting, names, golden=golden, what="the outputs")
+    floors = floors_of(setting, names, what="the outputs")
     figures = {name: figure for name, figure in figures.items() if name in floors.fp32 or name not in parts}
     errors = {name: max(error_of(figure) - apart.get(name, 0.0), 0.0) for name, figure in figures.items()}
     plain = {name: floors.limit(name, figure.count) for name, figure in figures.items()}
@@ -167,14 +166,15 @@ def limits_of(
     judge = Judge(setting, floors, figures, errors=errors, shown=Seen(inv, feed) if asked else None)
     rows_ask = beyond and (freedoms or not setting.hardware.has_habits)
     if asked and (rows_ask or judge.excused):  # values inside are asked for
-        floors = floors_of(setting, inv.question.values, golden=golden, what="every layer")
+        floors = floors_of(setting, inv.question.values, what="every layer")
         judge = Judge(setting, floors, figures, errors=errors, shown=judge.shown)
     return judge.walk()
 
 
 def healthy_outputs(inv: Investigation, feed: Feed) -> dict[str, Limit]:
-    """Return the errors at the outputs that healthy engines of the target's class may have."""
-    golden = inv.golden.of(feed)
+    """Return the errors at the outputs, and at their parts, that healthy engines of the target's class may have."""
+    golden, setting = inv.golden.of(feed), inv.setting(feed)
     counts = {name: int(np.prod(golden[name].shape, dtype=np.int64)) for name in judged_outputs(inv)}
-    setting = inv.setting(feed)
-    return expected_limits(setting, floors_of(setting, list(counts), what="the outputs"), counts)
+    floors = floors_of(setting, list(counts), what="the outputs")
+    counts |= {part.name: int(part.where.sum()) for part in setting.parts if part.name in floors.fp32}
+    return expected_limits(setting, floors, counts)

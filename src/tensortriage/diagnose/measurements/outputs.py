@@ -8,7 +8,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, UNEQUAL, error_of, measure_of, ratio_of, sqnr_db
-from tensortriage.compare.judgement.within import is_lost, within_limit
+from tensortriage.compare.judgement.within import beyond_any_share, is_lost, within_limit
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.compare.reference_checks import mismatched
@@ -161,18 +161,19 @@ def output_floors(inv: Investigation) -> Floors:
         values, what = measured_with(inv, specs)
         with seeing(inv, feed, values, what) as seen:
             setting = inv.setting(feed)
-            floors = floors_of(setting, values, golden=golden, specs=specs, judged=outputs, seen=seen, what=what)
+            judged = setting.of_reference(golden, outputs)
+            floors = floors_of(setting, values, judged=judged, specs=specs, seen=seen, what=what)
         found.append(floors)
     parts = parts_of(inv, inv.question.feeds[0])
     outputs += [part.name for part in parts if all(part.name in floors.fp32 for floors in found)]
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
-    judged: dict[str, Distance] = {}
+    figures: dict[str, Distance] = {}
     for floors in found:
         for name, figure in floors.reference.items():
-            if name not in judged or error_of(figure) > error_of(judged[name]):
-                judged[name] = figure
-    return Floors(fp32, target, found[0].emulated, found[0].source, judged)
+            if name not in figures or error_of(figure) > error_of(figures[name]):
+                figures[name] = figure
+    return Floors(fp32, target, found[0].emulated, found[0].source, figures)
 
 
 def parts_of(inv: Investigation, feed: Feed) -> Sequence[OutputPart]:
@@ -284,13 +285,15 @@ def judge(inv: Investigation, feed: Feed, measured: OutputFigures, floors: Floor
         metrics |= {name: figure for name, figure in decided.metrics.items() if decided.valid(name, rounded=True)}
         floors = with_decided(floors, decided)
     parts = {name: figure for name, figure in measured.parts.items() if name in floors.fp32}
-    errors = {name: error_of(figure) for name, figure in {**metrics, **parts}.items()}
+    figures = {**metrics, **parts}
+    errors = {name: error_of(figure) for name, figure in figures.items()}
     within: dict[str, bool] = {}
     for name, error in errors.items():
         if inv.question.tolerance is not None:
             within[name] = measured.judged[name].within
         else:
-            within[name] = within_limit(error, floors.in_fp32(name).error)
+            limit = floors.in_fp32(name).error
+            within[name] = within_limit(error, limit) and not beyond_any_share(figures[name], limit)
         if decided is not None and name in decided.behind:
             within[name] &= decided.valid(name)
             errors[name] = max(error, *(decided.fp32[value].share for value in decided.behind[name]))

@@ -47,6 +47,14 @@ class Providers:
         return list(self.every)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Requested:
+    """The plugin provider that is to compute, empty for the providers of the build, and its number format."""
+
+    provider: str
+    precision: Precision
+
+
 class Elsewhere:
     """ONNX Runtime in workers.
 
@@ -107,9 +115,8 @@ class Elsewhere:
             original,
             loaded,
             built,
-            provider=found["plugin"]["name"] if plugin else "",
+            Requested(found["plugin"]["name"] if plugin else "", precision),
             compiled=compiled is not None,
-            precision=precision,
             fixed_shapes=known is not None and known.fixed_shapes,
         )
 
@@ -121,9 +128,8 @@ class ElsewhereSession(SessionByShape):
         original: Path of the user's model, whose nodes `plan` names.
         model: What is built: the same, or converted.
         build: Builds a file.
-        provider: The plugin provider that is to compute; empty for the providers of the build.
+        requested: What is to compute it.
         compiled: Whether the session runs a precompiled file: then it reports neither nodes nor inner values.
-        precision: The requested format.
         fixed_shapes: Whether open dimensions must be closed, by those of the feeds.
     """
 
@@ -132,21 +138,19 @@ class ElsewhereSession(SessionByShape):
         original: "Model",
         model: "Model",
         build: Callable[[Path], IsolatedSession],
+        requested: Requested,
         *,
-        provider: str,
         compiled: bool,
-        precision: Precision,
         fixed_shapes: bool,
     ) -> None:
-        self._original, self._provider, self._precision = original, provider, precision
-        self._compiled = compiled
+        self._original, self._requested, self._compiled = original, requested, compiled
 
         def checked(path: Path, shaped: "Model") -> IsolatedSession:
             session = build(path)
             try:
                 if compiled:
                     _check_whole(session, shaped)
-                _check_placement(session.info.get("placement"), original, provider, precision)
+                _check_placement(session.info.get("placement"), original, requested)
             except BaseException:
                 session.close()
                 raise
@@ -164,15 +168,16 @@ class ElsewhereSession(SessionByShape):
         if self._compiled:
             return None
         session = self.built_for_any()
-        if not self._provider:
+        if not self._requested.provider:
             return self._optimized(session)
         from tensortriage.engines.onnxruntime.provider_graph import placed_regions
 
         graphs, _ = session.answer("graphs")
-        label = Precision.FP16.dtype.label if self._precision in (Precision.FP16, Precision.INT8) else ""
+        provider, precision = self._requested.provider, self._requested.precision
+        label = Precision.FP16.dtype.label if precision in (Precision.FP16, Precision.INT8) else ""
         placement = session.info.get("placement") or ()
-        regions = placed_regions(self._original, graphs["graphs"], placement, self._provider, label)
-        return Plan(regions, device=self._provider) if regions else None
+        regions = placed_regions(self._original, graphs["graphs"], placement, provider, label)
+        return Plan(regions, device=provider) if regions else None
 
     def _optimized(self, session: IsolatedSession) -> Plan | None:
         from tensortriage.engines.onnxruntime.node_map import fused_regions
@@ -232,14 +237,13 @@ def _check_whole(session: IsolatedSession, model: "Model") -> None:
             raise BuildFailed(message, slug="build-failed", cure="compile the file from this model, for these shapes")
 
 
-def _check_placement(
-    placement: Sequence[Mapping[str, Any]] | None, model: "Model", provider: str, precision: Precision
-) -> None:
+def _check_placement(placement: Sequence[Mapping[str, Any]] | None, model: "Model", requested: Requested) -> None:
     """Refuse a build of which no rounding operator runs on the requested provider.
 
     Raises:
         BuildFailed: Then (``provider-unused``).
     """
+    provider = requested.provider
     if not provider or placement is None:
         return
     from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA
@@ -252,7 +256,7 @@ def _check_placement(
     ops = sorted({node["op_type"] for nodes in working.values() for node in nodes})
     raise BuildFailed(
         f"{provider} runs no node of the model ({', '.join(ops[:8])}): all would run on the CPU, not in "
-        f"{precision.value}",
+        f"{requested.precision.value}",
         slug="provider-unused",
         cure="give dynamic dimensions a fixed size, or read its log",
     )

@@ -22,10 +22,9 @@ from tensortriage.engines.capabilities import BoundsRuns, FedOtherwise, TellsTac
 from tensortriage.engines.feed_checks import checked_feed, closed
 from tensortriage.engines.process.asked_builds import AskedBuild, told
 from tensortriage.engines.process.conversation import Conversation, wrong_outputs
-from tensortriage.engines.process.given_files import Arrange, HeldOtherwise
 from tensortriage.engines.process.gpus import own_gpus
-from tensortriage.engines.process.input_names import matched_inputs
 from tensortriage.engines.process.interpreters import check_interpreter
+from tensortriage.engines.process.model_terms import AS_REPORTED, ModelTerms, SessionEnds
 from tensortriage.engines.process.workers import lease
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -116,10 +115,7 @@ class IsolatedEngine:
         *,
         affinity: str = "",
         files: Sequence[str] = (),
-        declared: Callable[[Path], tuple[Sequence[ValueSpec], Sequence[ValueSpec]]] | None = None,
-        declared_inputs: Callable[[Path], Sequence[ValueSpec]] | None = None,
-        arrange: Arrange | None = None,
-        translate: Callable[[Plan, Path], Plan] = lambda plan, _: plan,
+        terms: ModelTerms = AS_REPORTED,
     ) -> "IsolatedSession":
         """Build a model in a worker.
 
@@ -128,10 +124,7 @@ class IsolatedEngine:
             options: Options for the adapter, already checked; ``worker`` names the interpreter.
             affinity: A worker is reused only by compiles of the same affinity.
             files: Options whose values are files that the worker needs.
-            declared: Finds input and output specs where the adapter's session does not report them.
-            declared_inputs: Finds the inputs that the model declares, for engines that rename or drop some.
-            arrange: Finds how inputs and outputs of the adapter's session, those of a given file, are the model's.
-            translate: Turns the adapter's plan, given the model, into the one to show.
+            terms: How the adapter's report is put in the terms of the model.
 
         Raises:
             EngineMissing: When the worker or the engine cannot be used here.
@@ -146,27 +139,12 @@ class IsolatedEngine:
             there = conversation.deliver(model)
             rest |= {key: conversation.deliver_file(Path(rest[key])) for key in files}
             answer = conversation.ask("compile", adapter=self.adapter, model=there, options=rest)
-            inputs, outputs = _specs(answer["inputs"]), _specs(answer["outputs"])
-            if declared is not None and (inputs is None or outputs is None):
-                known_inputs, known_outputs = declared(model)
-                inputs = known_inputs if inputs is None else inputs
-                outputs = known_outputs if outputs is None else outputs
-            wanted = declared_inputs(model) if declared_inputs else None
-            inputs, fed_as = _as_declared(inputs or (), answer["inputs"], wanted)
-            asked.fed_as, asked.info = fed_as, answer["info"]
-            held = arrange(inputs, outputs or ()) if arrange is not None else None
+            ends = terms.ends(model, answer)
+            asked.fed_as, asked.info = ends.fed_as, answer["info"]
         except BaseException:
             conversation.end()
             raise
-        return IsolatedSession(
-            conversation,
-            inputs=inputs,
-            fed_as=fed_as,
-            outputs=outputs or (),
-            info=answer["info"],
-            translate=lambda plan: translate(plan, model),
-            held=held,
-        )
+        return IsolatedSession(conversation, ends, answer["info"], lambda plan: terms.translate(plan, model))
 
     def _begin(self, options: Mapping[str, str], *, affinity: str) -> tuple[Conversation, dict[str, str]]:
         rest, word = {key: value for key, value in options.items() if key != "worker"}, options.get("worker", "")
@@ -182,26 +160,20 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
     Attributes:
         inputs: What `run` must be fed.
         outputs: What it returns.
-        info: Report of the adapter about the build, e.g. the effective ``precision``.
         held: How inputs and outputs are the model's, where they are those of a given file.
+        info: Report of the adapter about the build, e.g. the effective ``precision``.
         pid: Process id of the engine, on its machine.
     """
 
     def __init__(
         self,
         conversation: Conversation,
-        *,
-        inputs: Sequence[ValueSpec],
-        fed_as: Mapping[str, str],
-        outputs: Sequence[ValueSpec],
+        ends: SessionEnds,
         info: Mapping[str, Any],
         translate: Callable[[Plan], Plan],
-        held: HeldOtherwise | None = None,
     ) -> None:
-        self.inputs = tuple(inputs)
-        self._fed_as = fed_as
-        self.outputs = tuple(outputs)
-        self.held = held
+        self.inputs, self.outputs = ends.inputs, ends.outputs
+        self._fed_as, self.held = ends.fed_as, ends.held
         self.info = info
         self.pid: int = conversation.worker.hello["pid"]
         self._title = conversation.title
@@ -325,21 +297,6 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         raise wrong_outputs(self._title, f"output '{spec.name}' is {given.label}, the model declares {declared.label}")
 
 
-def _as_declared(
-    inputs: Sequence[ValueSpec], rows: Sequence[Mapping[str, Any]] | None, declared: Sequence[ValueSpec] | None
-) -> tuple[Sequence[ValueSpec], Mapping[str, str]]:
-    """Return the inputs that the model declares, and the engine's name of each that the engine has."""
-    names = {row["name"]: row.get("names", ()) for row in rows or ()}
-    fed_as = None if declared is None else matched_inputs([spec.name for spec in declared], names)
-    if declared is None or fed_as is None:
-        return inputs, {spec.name: spec.name for spec in inputs}
-    own = {spec.name: spec for spec in inputs}
-    return [
-        dataclasses.replace(own[fed_as[spec.name]], name=spec.name) if spec.name in fed_as else spec
-        for spec in declared
-    ], fed_as
-
-
 def _choice(row: Mapping[str, Any]) -> Choice:
     inputs, outputs, nodes = (tuple(map(str, row.get(field, ()))) for field in ("inputs", "outputs", "nodes"))
     return Choice(
@@ -358,16 +315,3 @@ def _region(row: Mapping[str, Any]) -> Region:
     nodes, inputs, outputs = (tuple(row.get(key, ())) for key in ("nodes", "inputs", "outputs"))
     kind, precision, implementation = (str(row.get(key, "")) for key in ("kind", "precision", "implementation"))
     return Region(str(row["name"]), nodes, kind, precision, implementation, inputs, outputs)
-
-
-def _specs(rows: Sequence[Mapping[str, Any]] | None) -> Sequence[ValueSpec] | None:
-    if rows is None:
-        return None
-    return tuple(
-        ValueSpec(
-            row["name"],
-            None if row["dtype"] is None else DType.parse(row["dtype"]),
-            None if row["shape"] is None else tuple(row["shape"]),
-        )
-        for row in rows
-    )

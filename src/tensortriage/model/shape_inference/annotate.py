@@ -1,7 +1,7 @@
 """Write the known types and shapes of values into the model, where every reader of the file finds them."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import onnx_ir as ir
 
@@ -73,16 +73,6 @@ def with_input_shapes(model: Model, shapes: Mapping[str, Shape], *, strict: bool
             )
         inputs[name].shape = ir.Shape(shape)
     forget_shapes(clone.ir)
-    return Model.from_ir(clone.ir)
-
-
-def with_input_order(model: Model, names: Sequence[str]) -> Model:
-    """Return the model with these inputs first, in this order; the others follow in theirs."""
-    clone = model.clone()
-    places = {name: place for place, name in enumerate(names)}
-    ordered = sorted(clone.ir.graph.inputs, key=lambda value: places.get(value.name or "", len(places)))
-    clone.ir.graph.inputs.clear()
-    clone.ir.graph.inputs.extend(ordered)
     return Model.from_ir(clone.ir)
 
 

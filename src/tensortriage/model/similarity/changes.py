@@ -29,6 +29,8 @@ class ChangeKind(enum.Enum):
     """The same numbers in other places: rolled, reversed, slices in another order."""
     WEIGHT_COARSENED = "weight-coarsened"
     """Rounded more coarsely than the type needs, cut off, or zeroed in part."""
+    WEIGHT_LIMITED = "weight-limited"
+    """Cut at the largest, or raised to the smallest number that a converter lets pass."""
     WEIGHT_OF_ANOTHER_NODE = "weight-of-another-node"
     WEIGHT_RESCALED = "weight-rescaled"
     WIRING = "wiring"
@@ -43,7 +45,7 @@ _CAUSES = frozenset(
     {
         ChangeKind.TRAINING_MODE, ChangeKind.EPSILON, ChangeKind.RESAMPLING, ChangeKind.PADDING, ChangeKind.STRIDES,
         ChangeKind.WEIGHT_TRANSPOSED, ChangeKind.WEIGHT_OF_ANOTHER_NODE, ChangeKind.WEIGHT_RESCALED,
-        ChangeKind.WEIGHT_REORDERED, ChangeKind.WEIGHT_COARSENED,
+        ChangeKind.WEIGHT_REORDERED, ChangeKind.WEIGHT_COARSENED, ChangeKind.WEIGHT_LIMITED,
     }
 )  # fmt: skip
 

@@ -28,15 +28,19 @@ _FEWEST, _MOST_BLOCKS, _FEW_INDICES = 8, 16, 0.25
 indices up to which those that differ are told."""
 
 _MOST_AXES = 4
+_LIMITS = ((1e-7, 1e4), (5.96e-8, 65504.0))
+"""Sizes of numbers that converters to fp16 let pass: by default those of onnxconverter-common, and ONNX Runtime's."""
 
 
 def relation(was: np.ndarray, now: np.ndarray) -> tuple[ChangeKind, str] | None:
     """Return what was done to a weight, as the rest of ``has its weight 'w' ...``; None where nothing gives all of it.
 
     Args:
-        was: The numbers as they were, finite float64.
+        was: The numbers as they were, float64.
         now: The others, of the same shape.
     """
+    if words := _limited(was, now):
+        return ChangeKind.WEIGHT_LIMITED, words
     if was.size < _FEWEST or not (np.isfinite(was).all() and np.isfinite(now).all()):
         return None
     tried: tuple[tuple[ChangeKind, Callable[[np.ndarray, np.ndarray], str]], ...] = (
@@ -109,6 +113,19 @@ def _zeroed(was: np.ndarray, now: np.ndarray) -> str:
     if now[changed].any():
         return ""
     return f"zeroed in {_share(changed)}{places(changed)}"
+
+
+def _limited(was: np.ndarray, now: np.ndarray) -> str:
+    for least, most in _LIMITS:
+        sizes = np.where(was == 0.0, 0.0, np.clip(np.abs(was), least, most))
+        if np.array_equal(np.copysign(sizes, was).astype(np.float16).astype(np.float64), now):
+            beyond = float(np.abs(was[np.abs(was) > most]).max(initial=0.0))
+            return (
+                f"cut at {magnitude(most)} ({magnitude(beyond)} before) by the converter to fp16 (max_finite_val)"
+                if beyond
+                else f"raised to {magnitude(least)} by the converter to fp16 (min_positive_val)"
+            )
+    return ""
 
 
 def _clipped(was: np.ndarray, now: np.ndarray) -> str:

@@ -32,9 +32,10 @@ from tensortriage.model.transforms.rewrite_helpers import Names, initializer, is
 from tensortriage.model.transforms.unused_removal import clean_in_place
 
 _logger = logging.getLogger(__name__)
-_RANDOM = frozenset(
+RANDOM = frozenset(
     {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
+"""Operators that draw random numbers."""
 _SHAPE_SOURCES = frozenset({"Shape", "Size"})
 _WRITTEN_FOR = {"ConcatFromSequence": 13, "SplitToSequence": 18}
 """Operators that onnxscript 0.7 replaces by others in the form of this opset, whichever opset the model has."""
@@ -196,7 +197,7 @@ class _Folding:
 
     def _decide(self, node: ir.Node) -> bool | None:
         """Return whether a node whose operands are constant is folded: yes, no, or None for the folder's own rules."""
-        if is_standard(node, *_RANDOM):
+        if is_standard(node, *RANDOM):
             return False
         nbytes = _result_bytes(node)
         if is_standard(node, *_BLOWN_UP) if nbytes is None else nbytes > self._options.max_result_bytes:

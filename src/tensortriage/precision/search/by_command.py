@@ -112,7 +112,7 @@ def on_command(
 
     bound_to = digest(stage.model.fingerprint, to.check.identity(), stage.precision.value, candidates.identity)
     with contextlib.closing(CommandOracle(to, shown, case, bound_to)) as oracle, oracle.executor() as executor:
-        yield Command(oracle, executor, candidates, case.checks, listener)
+        yield Command(oracle, executor, candidates, oracle.cache, listener)
 
 
 class CommandSearch:

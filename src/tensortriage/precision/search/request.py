@@ -139,7 +139,7 @@ class PrecisionRequest:
         "--max-builds", "N", "Number of builds after which the result is no longer improved.", default=10, least=1)
     budget_seconds: float | None = option(
         "--budget", "SECONDS", "Time for measuring the influence of each node, in emulation.", default=300.0, least=0)
-    cluster: NamedCluster | None = cluster_field("Run checks of --check there, or, with --target, this command: ")
+    cluster: NamedCluster | None = cluster_field("Run checks of --check there: ")
     artifact: Path = artifact_field(
         "polygraphy_debug.onnx", "File in which the check finds the typed model to judge.")
     keep_artifact: bool = keep_artifact_field()

@@ -2,7 +2,7 @@
 
 The session is that of a model with switches: nodes compute in the format or not as its inputs say
 (`tensortriage.model.mixed_precision.switchable_rounding`), or read quantized operands or not
-(`tensortriage.model.quantization.qdq_pairs`). The numbers are exact for an engine that rounds every result once; what a
+(as a registered number format makes it). The numbers are exact for an engine that rounds every result once; what a
 real engine does better (fusions) or worse (accumulation in the format, faults) is for the engine itself to show.
 """
 

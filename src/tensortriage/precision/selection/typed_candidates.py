@@ -83,13 +83,10 @@ class EngineSetup:
             self.builds.count += 1
             return reading
 
-        return self._reading(spec, original, what, *words).of(ask)
+        return self.reading(spec, original, what, *words).of(ask)
 
-    def recall(self, spec: EngineSpec, original: Model, what: str, *words: object) -> GoalReading | None:
-        """Return the reading of a candidate if the case has it; see `read`."""
-        return self._reading(spec, original, what, *words).known()
-
-    def _reading(self, spec: EngineSpec, original: Model, what: str, *words: object) -> Derived[GoalReading]:
+    def reading(self, spec: EngineSpec, original: Model, what: str, *words: object) -> Derived[GoalReading]:
+        """Return the place in the case for the reading of a candidate; see `read`."""
         inputs = (spec, original, self._identity, self.latency, *words)
         return self.lab.derived(GoalReading, f"{what} on {spec}", *inputs)
 
@@ -190,7 +187,7 @@ class Candidates(abc.ABC):
     def recalled(self, kept: Collection[str]) -> GoalReading | None:
         """Return the reading of a set of kept nodes if the case has it; nothing is built."""
         what, whole = self._named(frozenset(kept))
-        return self.bench.recall(self._engine(frozenset(kept)), self._original, what, *self._words, whole)
+        return self.bench.reading(self._engine(frozenset(kept)), self._original, what, *self._words, whole).known()
 
     def _named(self, kept: frozenset[str]) -> tuple[str, list[str]]:
         return f"the model with {len(kept)} nodes in fp32", sorted(self.complete(kept))

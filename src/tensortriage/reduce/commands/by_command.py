@@ -89,7 +89,7 @@ class StagedAsking:
         bound_to = digest(model.fingerprint, request.to.check.identity(), request.ends.value)
         self.oracle = CommandOracle(request.to, self._shown, case, bound_to)
         self.executor = self.oracle.executor
-        self.cache: Cache = Revisable(case.checks) if self.word == "person" else case.checks
+        self.cache: Cache = Revisable(self.oracle.cache) if self.word == "person" else self.oracle.cache
 
     def _shown(self, candidate: tuple[str, ...]) -> ShownModel:
         nodes = self.pieces.nodes(candidate)

@@ -92,7 +92,7 @@ class EngineAsking:
         self._request = request
         self._source = premises.source
         self._attempts = self._verifying = 1
-        self.cache = self._source.lab.case.checks
+        self.cache = self._source.lab.search_cache
         self.repeats = request.repeats
         question, model = self._source.question, self._source.question.model
         self._samples = tuple(GoldenSample(feed, self._source.of(feed)) for feed in question.feeds)

@@ -18,6 +18,7 @@ from tensortriage.compare.judgement.within import carries_nothing_on
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, ModelError
+from tensortriage.model.inspect.output_parts import OutputPart, output_parts, whole
 from tensortriage.model.model import Model
 from tensortriage.reduce.engines.propagation import carry
 from tensortriage.reduce.engines.sample import GoldenSample
@@ -168,7 +169,7 @@ class EngineOracle:
     ) -> Failure | None:
         """Return the failure that wrong values inside the model mean for its outputs."""
         asked = self.expected.influences.get(sample.name, {}) if self.expected is not None else {}
-        outputs = list(asked) or [spec.name for spec in self.pieces.model.outputs]
+        outputs = whole(list(asked), self._parts(sample)) or [spec.name for spec in self.pieces.model.outputs]
         try:
             with self._lock:
                 reached = carry(
@@ -196,6 +197,9 @@ class EngineOracle:
             if array.shape != golden.shape:
                 return Failure(FailureKind.SHAPE, name, math.inf, name, math.inf, sample.name)
             pairs[name] = Compared.of(golden, array)
+        for part in self._parts(sample):
+            if (both := pairs.get(part.output)) is not None:
+                pairs[part.name] = Compared.of(part.of(both.reference), part.of(both.target))
         found = {name: self.judge.error(pair.metrics) for name, pair in pairs.items()}
         failing = {name: found[name] for name in self._failing(sample, pairs, found)}
         if not failing:
@@ -210,10 +214,15 @@ class EngineOracle:
         every = {sample.name: failing}
         return Failure(kind, value, errors[value], output, failing[output], sample.name, influences=every)
 
+    def _parts(self, sample: GoldenSample) -> Sequence[OutputPart]:
+        """Return what outputs are put together of, which is judged as `run` and `diagnose` judge it."""
+        return output_parts(self.pieces.model, sample.feed.tensors) if self.judge.tolerance is None else ()
+
     def _failing(self, sample: GoldenSample, pairs: Mapping[str, Compared], errors: Mapping[str, float]) -> list[str]:
         if self.expected is None:
+            parts = {part.name: pairs[part.name] for part in self._parts(sample) if part.name in pairs}
             with self._lock:
-                failing = self.judge.failing(pairs)
+                failing = self.judge.failing({n: pair for n, pair in pairs.items() if n not in parts}, parts)
             return [name for name in pairs if name in failing]
         heavy = [name for name in pairs if self._weight(sample, name, errors[name]) >= SAME_FAILURE]
         return [name for name in heavy if not self.judge.excuses(name, pairs[name])]

@@ -86,6 +86,7 @@ class CommandOracle:
         bound_to: Digest of all that answers depend on besides the candidate and those files.
 
     Attributes:
+        cache: Where a search keeps its answers.
         expected: How the whole failed; None while that is being found out.
     """
 
@@ -109,6 +110,7 @@ class CommandOracle:
         self._foreign = {(entry.phase, entry.iteration): entry for entry in loaded if entry.is_foreign}
         self._replay = None if to.save_replay is None else Replay(to.save_replay, bound_to)
         self._reads = CheckIdentity(bound_to, to.check.words, case.checks, written=[to.artifact])
+        self.cache = case.checks
         self._lock = threading.Lock()
         self._abandoned = threading.Event()
         self.expected: str | None = None

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, BinaryIO, Protocol, Self
 
@@ -94,20 +94,8 @@ class Processes:
         self._lock = threading.Lock()
         self._closed = False
 
-    def run(
-        self,
-        command: CommandLine,
-        /,
-        *,
-        hear: Callable[[bytes], object] | None = None,
-        interrupted: Callable[[], bool] | None = None,
-    ) -> Finished:
+    def run(self, command: CommandLine, /) -> Finished:
         """Run a command to its end.
-
-        Args:
-            command: The command.
-            hear: Is given what is read, as it comes.
-            interrupted: Says, asked now and then, whether Ctrl-C is to reach the command.
 
         Raises:
             OSError: When the file for its stdout cannot be written.
@@ -119,7 +107,7 @@ class Processes:
             process = self._start(command, output)
         transcript = Transcript(command.patterns)
         try:
-            in_time = _read(process, transcript, deadline, hear, interrupted)
+            in_time = _read(process, transcript, deadline)
         finally:
             self._end(process)
         code = process.returncode if in_time else None
@@ -180,13 +168,7 @@ class Processes:
             self._watchdog.release(process.pid)
 
 
-def _read(
-    process: subprocess.Popen[bytes],
-    transcript: Transcript,
-    deadline: float | None,
-    hear: Callable[[bytes], object] | None,
-    interrupted: Callable[[], bool] | None,
-) -> bool:
+def _read(process: subprocess.Popen[bytes], transcript: Transcript, deadline: float | None) -> bool:
     """Read until the command is over; return whether that was in time."""
     stream = _read_end(process).fileno()
     readable = select.poll()
@@ -200,18 +182,12 @@ def _read(
             over = now + LINGER_SECONDS
         if over is not None and now >= over:
             return True
-        if interrupted is not None and interrupted():
-            interrupted = None
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGINT)
         limits = [LOOK_SECONDS, *(limit - now for limit in (deadline, over) if limit is not None)]
         if not readable.poll(1000.0 * max(0.0, min(limits))):
             continue
         chunk = os.read(stream, CHUNK_BYTES)
         if chunk:
             transcript.take(chunk)
-            if hear is not None:
-                hear(chunk)
         else:
             return _wait(process, deadline)
 

@@ -17,7 +17,9 @@ from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import DataError, EngineError, EngineMissing, RunFailed
 from tensortriage.inputs.conform import show_shape
 from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.syntax import Shape
 from tensortriage.inputs.synthetic.candidates import are_ours, candidates
+from tensortriage.inputs.synthetic.open_sizes import open_dimensions
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
@@ -137,6 +139,24 @@ def as_options(feed: Feed) -> tuple[str, ...]:
 def in_words(feed: Feed) -> str:
     """Return the shapes of a feed, and the numbers of scalars."""
     return some([f"{name} {_told(array)}" for name, array in feed.tensors.items()], 6)
+
+
+def made_up_sizes(model: Model, feed: Feed, given: Mapping[str, Shape]) -> str:
+    """Return the sizes of a feed that are ours and may decide, with how to give others; empty without any.
+
+    The leading size, which is the batch, is none of them: with one row more the rows are computed alike.
+    """
+    opened = [spec.name for spec, axis in open_dimensions(model.inputs, given).values() if axis]
+    named = {
+        name: array
+        for name, array in feed.tensors.items()
+        if name in opened or (not array.ndim and array.dtype.kind in "iu")
+    }
+    if not named:
+        return ""
+    told = dataclasses.replace(feed, tensors=named)
+    how = f"--input-shapes {' '.join(as_options(told)[:6])}" if opened else "--inputs"
+    return f"on {'sizes' if opened else 'numbers'} that were made up: {in_words(told)} (give yours: {how})"
 
 
 def _told(array: "np.ndarray") -> str:

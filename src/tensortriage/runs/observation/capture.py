@@ -31,6 +31,9 @@ from tensortriage.values.spec import ValueSpec
 MARKED = "marked"
 """In `Tally.seen`: captured by marking outputs."""
 
+OWN_VALUES = frozenset({"engine-outputs-wrong", "engine-value-unknown"})
+"""Errors of engines that show what their program has, whatever is marked: no part of what they refuse is shown."""
+
 UNKNOWN_BYTES = 4 << 20
 """Assumed size of a value whose shape is not known before it is captured, until others like it have been."""
 
@@ -127,13 +130,17 @@ def capture(
             found = {value: _as_declared(array, specs.get(value)) for value, array in watching.captured(group).items()}
             rest = [value for value in group if value not in found]
             if rest:
+                ask = _marking(experiment, sessions)
                 try:
-                    seen = _marked(_marking(experiment, sessions), experiment.model, rest, specs, unseen)
+                    seen = _marked(ask, experiment.model, rest, specs, unseen)
                 except EngineError as error:
                     if unseen is None or not found or isinstance(error, EngineHung):
                         raise
-                    seen = {}  # it shows what it can by itself, and takes no marked model at all
-                    unseen(Unseen(left_out=tuple(rest)))
+                    # It shows what it can by itself and takes no marked model at all: the outputs come from its run.
+                    declared = [output.name for output in experiment.model.outputs]
+                    seen = ask(declared) if set(declared).intersection(rest) else {}
+                    seen = {value: array for value, array in seen.items() if value in rest}
+                    unseen(Unseen(left_out=tuple(value for value in rest if value not in seen)))
                 found |= seen
                 tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(seen)
             sizes = [found[value].nbytes for value in group if value in found and known_size(specs.get(value)) is None]
@@ -172,8 +179,7 @@ def _marked(
     try:
         return ask(values)
     except EngineError as error:
-        answers_otherwise = error.slug == "engine-outputs-wrong"  # it shows the model's own outputs, whatever is marked
-        if unseen is None or len(values) == 1 or answers_otherwise or isinstance(error, EngineHung):
+        if unseen is None or len(values) == 1 or error.slug in OWN_VALUES or isinstance(error, EngineHung):
             raise
         found, hidden = seen_in_parts(ask, values, suspected_kinds(model, values, specs, error.message), error)
     unseen(hidden)

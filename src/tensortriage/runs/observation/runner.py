@@ -51,8 +51,6 @@ class Runner:
         limits: Time and memory limits for engines that work in their own process.
         tally: Where to count builds and runs.
         fresh: Whether nothing that was built before may be used; for those who compare builds.
-        in_place: Whether no file is written for the model where the engine can do without, which leaves large weights
-            where they are; such a session knows no plan.
     """
 
     def __init__(
@@ -63,7 +61,6 @@ class Runner:
         workspace: Workspace,
         limits: Limits | None = None,
         tally: Tally | None = None,
-        in_place: bool = False,
         fresh: bool = False,
     ) -> None:
         self.spec = spec
@@ -76,7 +73,6 @@ class Runner:
             self._engine.keep_in(workspace.kept, engines=model.path is not None)  # of candidates there are too many
         self._session: Session | None = None
         self._path: Path | None = None
-        self._in_place = in_place
         self._builds_counted = 0
         self._buffers = InputBuffers()
 
@@ -135,7 +131,11 @@ class Runner:
     def _compiling(self) -> Callable[[], Session]:
         """Return a function that compiles the model, placed where the engine can read it."""
         engine, options = self._engine, self.spec.options
-        if self._in_place and isinstance(engine, CompilesInPlace) and (message := in_place(self.model)) is not None:
+        if (
+            self._workspace.in_place
+            and isinstance(engine, CompilesInPlace)
+            and (message := in_place(self.model)) is not None
+        ):
             return lambda: engine.compile_in_place(message, options)
         if isinstance(engine, CompilesModels):
             return lambda: engine.compile_model(self.model, options)

@@ -21,7 +21,6 @@ LOW_MEMORY_BATCH_BYTES = 64 << 20
 LIMITS, RESULT = "Limits", "Result"
 MODEL_FILE = "tensortriage.model.in_memory:model_file"
 """What makes a file of a model that is given in Python; see `tensortriage.values.given`."""
-WHOLE = "Run this command, which asks one thing after the other, on a node of it: "
 
 
 @request
@@ -112,7 +111,7 @@ def external_data_field(**more: Any) -> Any:
 def cluster_field(
     text: str = "Run checks there: ", *, read: Callable[[str], object] = named_cluster, **more: Any
 ) -> Any:
-    """Declare where checks, or the command as a whole, run."""
+    """Declare where checks run."""
     return option("--cluster", "WHERE",
                   f"{text}local:N for N processes of this machine, auto or ray://HOST:PORT for a Ray cluster; "
                   "add what each needs: ,gpus=1 ,tag=NAME.",

@@ -21,7 +21,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import whole, with_parts
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
-from tensortriage.values.store import MemoryStore
+from tensortriage.runs.questions.question import Question
 
 if TYPE_CHECKING:
     from tensortriage.diagnose.state.investigation import Investigation
@@ -29,17 +29,12 @@ if TYPE_CHECKING:
 Arrays = Mapping[str, np.ndarray]
 
 
-def investigation_of(
-    lab: Lab, model: Model, feed: Feed, *, reference: EngineSpec, target: EngineSpec
-) -> "Investigation":
-    """Return an investigation of a model on one feed, in a lab that knows what all before it were answered."""
+def investigation_of(question: Question, lab: Lab) -> "Investigation":
+    """Return an investigation in a lab that knows what all before it were answered."""
     # A comparison seldom comes here, and all of an investigation is imported with these.
     from tensortriage.diagnose.state.investigation import Investigation
-    from tensortriage.runs.questions.question import Question
 
-    return Investigation.begin(
-        Question(model=model, feeds=[feed], reference=reference, target=target), lab=lab.remembering
-    )
+    return Investigation.begin(question, lab=lab.remembering)
 
 
 class HealthyJudge:
@@ -77,11 +72,11 @@ class HealthyJudge:
     def _evaluated(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> dict[str, Judgement]:
         from tensortriage.diagnose.measurements.judging import limits_of
 
-        inv = investigation_of(self._lab, self._model, feed, reference=self._reference, target=self._target)
+        question = Question(model=self._model, feeds=[feed], reference=self._reference, target=self._target)
+        inv = investigation_of(question, self._lab)
         word = inv.precision.value
         inv, costs = _on_the_file(inv, feed, references, list(metrics))
-        golden = MemoryStore({name: references[name] for name in whole(list(metrics), inv.setting(feed).parts)})
-        found = limits_of(inv, feed, metrics, golden=golden, apart=costs, asked=self._asked)
+        found = limits_of(inv, feed, metrics, apart=costs, asked=self._asked)
         limits = {name: beside(costs[name], limit) if name in costs else limit for name, limit in found.items()}
         return {n: judged_by(limits[n], figure, format_name=word) for n, figure in metrics.items() if n in limits}
 

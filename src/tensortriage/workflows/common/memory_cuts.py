@@ -1,5 +1,6 @@
 """Whether a model has to be cut to be run within memory, and where."""
 
+import dataclasses
 import logging
 
 from tensortriage.compare.cuts import Cuts, size_words
@@ -11,8 +12,17 @@ from tensortriage.runs.blocks.memory import block_bytes, fits, memory_bytes, who
 _logger = logging.getLogger(__name__)
 
 
-def cuts_of(model: Model, limit_bytes: int | None) -> tuple[Cuts, tuple[ModelBlock, ...]] | None:
-    """Return how a model has to be cut to be run within memory; None when it fits, or cannot be cut.
+@dataclasses.dataclass(frozen=True, slots=True)
+class CutModel:
+    """A model that is run block by block; ``cuts`` says so in words."""
+
+    model: Model
+    cuts: Cuts
+    blocks: tuple[ModelBlock, ...]
+
+
+def cut_to_memory(model: Model, limit_bytes: int | None) -> CutModel | None:
+    """Return a model, cut to be run within memory; None when it fits, or cannot be cut.
 
     Args:
         model: The model.
@@ -30,7 +40,7 @@ def cuts_of(model: Model, limit_bytes: int | None) -> tuple[Cuts, tuple[ModelBlo
     largest = max(blocks, key=lambda block: block.weight_bytes)
     if not fits(largest.weight_bytes, memory):
         _tell_of(model, largest, memory)
-    return Cuts(len(blocks), tuple(block.outputs for block in blocks[:-1]), size, memory), blocks
+    return CutModel(model, Cuts(len(blocks), tuple(block.outputs for block in blocks[:-1]), size, memory), blocks)
 
 
 def _tell_of(model: Model, block: ModelBlock, memory: int) -> None:

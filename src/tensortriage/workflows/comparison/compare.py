@@ -31,8 +31,9 @@ from tensortriage.runs.feeds.trial import feeds_that_run, say_nothing
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.outcome import OK, Outcome
+from tensortriage.runs.questions.question import Question
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.common.memory_cuts import cuts_of
+from tensortriage.workflows.common.memory_cuts import cut_to_memory
 from tensortriage.workflows.common.output_selection import chosen_values
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.compared_engines import engines_of
@@ -73,13 +74,13 @@ def compare(
         Lab(limits=request.limits, progress=say) as lab,
         contextlib.closing(_Comparing(request, lab, record, on_feed)) as work,
     ):
-        cut = cuts_of(work.model, request.limits.memory_bytes) if request.in_blocks and can_be_cut(request) else None
+        whole = not request.in_blocks or not can_be_cut(request)
+        cut = None if whole else cut_to_memory(work.model, request.limits.memory_bytes)
         if cut is None:
             return work.go()
         return compare_in_blocks(
             request,
-            work.model,
-            *cut,
+            cut,
             compare=lambda block, recorder: compare(block, record=recorder),
             record=record,
             on_feed=on_feed,
@@ -262,15 +263,10 @@ class _Comparing:
         outputs = pair.outputs
         decided: Mapping[str, DecidedOutput] = {}
         if not self.request.tolerances and self.request.postprocess is None:  # else outputs are compared as they are
-            decided = decided_outputs(
-                self.model,
-                feed,
-                golden=reference,
-                outputs=outputs,
-                reference=self.reference.precision_spec or PLAIN,
-                target=target.precision_spec if self.request.target_model is None else None,
-                lab=self.lab,
-            )
+            reference_spec = self.reference.precision_spec or PLAIN
+            spec = target.precision_spec if self.request.target_model is None else None
+            question = Question(model=self.model, feeds=[feed], reference=reference_spec, target=spec or reference_spec)
+            decided = decided_outputs(question, self.lab, golden=reference, outputs=outputs, asked=spec is not None)
         check_compatible(pair, reference, target.name, flatten=self.request.flatten, but=decided)
         pairs = ((n, *flat(array, outputs[n])) for n, array in reference.items() if n not in decided)
         with concurrent.futures.ThreadPoolExecutor(1) as beside:  # Neither engines nor metrics keep all cores busy.

@@ -11,13 +11,11 @@ from tensortriage.compare.judgement.ranked import RankedComparison
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, measure_of, ratio_of
 from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.limits import Limit
-from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.decisions import decisions_behind
 from tensortriage.model.ir.graph import Node
-from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.questions.question import Question
 from tensortriage.values.text import magnitude
 from tensortriage.workflows.common.judged import investigation_of
 
@@ -44,37 +42,27 @@ class DecidedOutput:
 
 
 def decided_outputs(
-    model: Model,
-    feed: Feed,
-    *,
-    golden: Arrays,
-    outputs: Arrays,
-    reference: EngineSpec,
-    target: EngineSpec | None,
-    lab: Lab,
+    question: Question, lab: Lab, *, golden: Arrays, outputs: Arrays, asked: bool
 ) -> dict[str, DecidedOutput]:
     """Compare the outputs that depend on decisions.
 
     Args:
-        model: What both sides ran.
-        feed: On what.
+        question: What both sides ran on one feed; its reference is asked to go on with the target's decisions.
+        lab: Where they are asked.
         golden: The reference's values, by name.
         outputs: The target's.
-        reference: The engine taken as right, which is asked to go on with the target's decisions.
-        target: The engine under suspicion, which is asked for decisions that no output shows; None for results saved
-            earlier.
-        lab: Where they are asked.
+        asked: Whether the target may be asked for decisions that no output shows; not where results were saved earlier.
 
     Returns:
         By name; empty when nothing is decided, or it is not known what the target decided.
     """
-    names = [name for name in golden if name in outputs]
+    names, model = [name for name in golden if name in outputs], question.model
     if not decisions_behind(model.graph, names) or all(np.array_equal(golden[name], outputs[name]) for name in names):
         return {}
     from tensortriage.diagnose.measurements.decided import follow
 
-    inv = investigation_of(lab, model, feed, reference=reference, target=target or reference)
-    decided = follow(inv, feed, golden=golden, outputs=outputs, ask=(target, model) if target else None)
+    inv, ask = investigation_of(question, lab), (question.target, model) if asked else None
+    decided = follow(inv, question.feeds[0], golden=golden, outputs=outputs, ask=ask)
     if decided is None:
         return {}
     noise = f"{inv.precision.value}'s rounding of the scores"

@@ -9,13 +9,13 @@ import numpy as np
 
 from tensortriage.compare.cuts import Cuts
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.narrow_cuts import ModelBlock
 from tensortriage.model.model import Model
 from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.blocks.block_walk import BlockWalk, FedBlock
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.tally import Tally
+from tensortriage.workflows.common.memory_cuts import CutModel
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.pairing import Gathered
@@ -38,9 +38,7 @@ def can_be_cut(request: CompareRequest) -> bool:
 
 def compare_in_blocks(
     request: CompareRequest,
-    model: Model,
-    cuts: Cuts,
-    blocks: Sequence[ModelBlock],
+    cut: CutModel,
     *,
     compare: CompareBlock,
     record: Recorder | None,
@@ -51,29 +49,27 @@ def compare_in_blocks(
 
     Args:
         request: The comparison of the whole.
-        model: The model.
-        cuts: How it is cut, for the result.
-        blocks: The blocks.
+        cut: The model, cut.
         compare: Makes one comparison.
         record: Sees the wanted outputs.
         on_feed: Sees every feed of the whole model.
         say: Hears what is being done.
     """
     assert request.reference is not None
-    wanted = frozenset(chosen_values(model, request.outputs))
-    samples = tuple(feeds(request.feeding, model))
+    wanted = frozenset(chosen_values(cut.model, request.outputs))
+    samples = tuple(feeds(request.feeding, cut.model))
     for number, feed in enumerate(samples if on_feed else ()):
         assert on_feed is not None
         on_feed(number, feed)
     results: list[CompareResult] = []
     with Lab(limits=request.limits, progress=say) as own:
         lab = own.remembering
-        for made in BlockWalk(model, samples, blocks, reference=request.reference, lab=lab):
-            say(f"comparing block {made.number} of {len(blocks)}")
+        for made in BlockWalk(cut.model, samples, cut.blocks, reference=request.reference, lab=lab):
+            say(f"comparing block {made.number} of {len(cut.blocks)}")
             results.append(compare(_of_block(request, made, wanted), _only(wanted, record)))
             if request.fail_fast and not results[-1].passed:
                 break
-    return _together(results, cuts, lab.tally, {feed.name: feed.origin.value for feed in samples})
+    return _together(results, cut.cuts, lab.tally, {feed.name: feed.origin.value for feed in samples})
 
 
 def _of_block(request: CompareRequest, made: FedBlock, wanted: frozenset[str]) -> CompareRequest:

@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.judgement.tolerance import check_names
 from tensortriage.diagnose.climb import ClimbResult, climb
 from tensortriage.diagnose.floors_ahead import floors_ahead
@@ -25,7 +24,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.oddities import oddities
 from tensortriage.inputs.synthetic.candidates import candidates
 from tensortriage.inputs.synthetic.size_sweep import swept
-from tensortriage.model.cutting.narrow_cuts import ModelBlock, weights_bytes
+from tensortriage.model.cutting.narrow_cuts import weights_bytes
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.report.document import Report
@@ -34,9 +33,10 @@ from tensortriage.runs.blocks.memory import block_bytes, memory_bytes
 from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.feeds.trial import made_up_sizes
 from tensortriage.runs.questions.question import Question
 from tensortriage.values.output_files import check_output
-from tensortriage.workflows.common.memory_cuts import cuts_of
+from tensortriage.workflows.common.memory_cuts import CutModel, cut_to_memory
 from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.diagnosis.accuracies import Accuracies, WantedFix, no_fix
 from tensortriage.workflows.diagnosis.good_enough import sufficiency
@@ -79,7 +79,7 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
             raise
         reference, target = asked.result()
     if cut is not None:
-        return _in_blocks(request, model, samples, (reference, target), *cut, listener=listener)
+        return _in_blocks(request, cut, samples, (reference, target), listener=listener)
     question = Question(
         model=model,
         feeds=samples,
@@ -119,7 +119,9 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
             if (fed := feed_facts(investigation.question.feeds)) != asked_of.feeds and question.others is not None:
                 asked_of = dataclasses.replace(asked_of, feeds=fed)  # other data were made up
                 case.write("case.json", asked_of)
-            verdict = verdict_of(end, _found_after(request, end, question), graphs=graphs)
+            made_up = made_up_sizes(model, investigation.question.feeds[0], request.feeding.shapes)
+            sizes = made_up if request.feeding.chooses else ""
+            verdict = verdict_of(end, _found_after(request, end, question), graphs=graphs, sizes=sizes)
             evidence = with_other_file(investigation, end.evidence)
             layers = Layers(evidence.layer_rows(investigation))
             outputs = Outputs(output_rows(evidence.results, investigation, verdict))
@@ -174,8 +176,8 @@ def _usable_engines(request: DiagnoseRequest) -> tuple[EngineSpec, EngineSpec]:
 
 def _read(
     request: DiagnoseRequest,
-) -> tuple[Model, Model | None, tuple[Feed, ...], tuple[Cuts, tuple[ModelBlock, ...]] | None]:
-    """Return model, the target's if it has one of its own, samples, and how a model beyond memory is cut."""
+) -> tuple[Model, Model | None, tuple[Feed, ...], CutModel | None]:
+    """Return model, the target's if it has one of its own, samples, and a model beyond memory cut."""
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     if request.tolerance is not None:
         check_names([request.tolerance], [spec.name for spec in model.outputs])
@@ -185,7 +187,7 @@ def _read(
     for path in (request.fix, request.emit_breakers):
         check_output(path, *model.files, *(changed.files if changed else ()))
     samples = tuple(feeds(request.feeding, model))
-    cut = cuts_of(model, request.limits.memory_bytes) if _can_be_cut(request) else None
+    cut = cut_to_memory(model, request.limits.memory_bytes) if _can_be_cut(request) else None
     if cut is None:
         _ = model.fingerprint  # all weights are read for it, best while the target starts
     return model, changed, samples, cut
@@ -207,11 +209,9 @@ def _can_be_cut(request: DiagnoseRequest) -> bool:
 
 def _in_blocks(
     request: DiagnoseRequest,
-    model: Model,
+    cut: CutModel,
     samples: tuple[Feed, ...],
     engines: tuple[EngineSpec, EngineSpec],
-    cuts: Cuts,
-    blocks: Sequence[ModelBlock],
     *,
     listener: Listener,
 ) -> Report:
@@ -226,17 +226,15 @@ def _in_blocks(
 
     verdict = BlockDiagnosis(
         request=request,
-        model=model,
+        cut=cut,
         samples=samples,
         reference=engines[0],
         target=engines[1],
-        cuts=cuts,
-        blocks=blocks,
         compare=compare,
         diagnose=of_block,
         listener=listener,
     ).verdict()
-    report = Report(verdict, facts(request, model, None, samples, *engines))
+    report = Report(verdict, facts(request, cut.model, None, samples, *engines))
     with Case(request.case) as case:
         case.write("case.json", report.case)
         case.write("verdict.json", verdict)

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.confidence import UNDECIDED
 from tensortriage.diagnose.state.record import Listener, Record
@@ -24,7 +23,6 @@ from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.files.data_file import Iteration
 from tensortriage.inputs.files.save_data import save_store
-from tensortriage.model.cutting.narrow_cuts import ModelBlock
 from tensortriage.model.model import Model
 from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.blocks.block_walk import BlockWalk, FedBlock
@@ -34,6 +32,7 @@ from tensortriage.runs.lab import Lab
 from tensortriage.runs.outcome import OutcomeKind
 from tensortriage.runs.tally import Tally
 from tensortriage.values.text import error_size
+from tensortriage.workflows.common.memory_cuts import CutModel
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.requests import DiagnoseRequest
 
@@ -64,24 +63,20 @@ class BlockDiagnosis:
 
     Attributes:
         request: What is asked of the whole.
-        model: The model.
+        cut: The model, cut.
         samples: Its feeds.
         reference: The engine taken as right.
         target: The engine under suspicion.
-        cuts: How the model is cut, for the words.
-        blocks: The blocks.
         compare: Makes one comparison.
         diagnose: Diagnoses a block, given its file, its feeds, and where these are kept.
         listener: Who hears of steps and progress.
     """
 
     request: DiagnoseRequest
-    model: Model
+    cut: CutModel
     samples: Sequence[Feed]
     reference: EngineSpec
     target: EngineSpec
-    cuts: Cuts
-    blocks: Sequence[ModelBlock]
     compare: Callable[[CompareRequest], CompareResult]
     diagnose: Callable[[Path, Sequence[Feed], Path], Verdict]
     listener: Listener
@@ -94,7 +89,7 @@ class BlockDiagnosis:
             Lab(case, limits=self.request.limits, progress=self.listener.progress) as lab,
         ):
             tally, record = lab.tally, Record(lab, self.listener)
-            walk = BlockWalk(self.model, self.samples, self.blocks, reference=self.reference, lab=lab)
+            walk = BlockWalk(self.cut.model, self.samples, self.cut.blocks, reference=self.reference, lab=lab)
             compared = [self._compared(made, lab) for made in walk]
             record.add(self._cut_step(compared, time.perf_counter() - started, tally))
             suspects = sorted((one for one in compared if not one.within), key=lambda one: (-one.ratio, one.number))
@@ -137,7 +132,7 @@ class BlockDiagnosis:
         kept = lab.derived(BlockFigure, question, self.target, block, *of_all, *made.feeds)
         if (known := kept.known()) is not None:
             return known
-        self.listener.progress(f"comparing block {made.number} of {len(self.blocks)}")
+        self.listener.progress(f"comparing block {made.number} of {len(self.cut.blocks)}")
         result = self.compare(
             CompareRequest(
                 model=made.path,
@@ -171,8 +166,8 @@ class BlockDiagnosis:
         )
         return Step(
             "which block is wrong by itself?",
-            f"{found}; {self.cuts.in_words()}",
-            {"blocks": [dataclasses.asdict(one) for one in compared], "cuts": dataclasses.asdict(self.cuts)},
+            f"{found}; {self.cut.cuts.in_words()}",
+            {"blocks": [dataclasses.asdict(one) for one in compared], "cuts": dataclasses.asdict(self.cut.cuts)},
             seconds=round(seconds, 3),
             checks=tally.checks,
         )
@@ -184,7 +179,7 @@ class BlockDiagnosis:
         folder.mkdir(parents=True)
         made = walk.make(one.number, folder / "block.onnx")
         save_store(folder / "inputs", [("", (Iteration(feed.tensors) for feed in made.feeds))])
-        self.listener.progress(f"diagnosing block {one.number} of {len(self.blocks)}")
+        self.listener.progress(f"diagnosing block {one.number} of {len(self.cut.blocks)}")
         return self.diagnose(made.path, made.feeds, folder / "inputs")
 
     def _as_far_as_it_reaches(
@@ -218,7 +213,7 @@ class BlockDiagnosis:
         )
 
     def _summary(self, verdict: Verdict, one: BlockFigure, suspects: Sequence[BlockFigure]) -> str:
-        count = len(self.blocks)
+        count = len(self.cut.blocks)
         if not suspects:
             return f"all {count} blocks are within their limits; of the nearest, block {one.number}: {verdict.summary}"
         return f"in block {one.number} of {count}, run by itself: {verdict.summary}"

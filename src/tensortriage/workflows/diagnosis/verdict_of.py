@@ -43,13 +43,14 @@ class FoundAfter:
     remedy: Remedy | None = None
 
 
-def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] = ()) -> Verdict:
+def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] = (), sizes: str = "") -> Verdict:
     """Return the verdict, with the path and the cost so far.
 
     Args:
         end: What the ladder came to.
         found: What was found out since.
         graphs: Where the modules of culprits are looked up, the user's model first.
+        sizes: Sizes of the inputs that were made up, in words.
     """
     conclusion, evidence, inv = end.conclusion, end.evidence, end.investigation
     inputs = inv.question.inputs_word
@@ -58,7 +59,7 @@ def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] =
     return Verdict(
         conclusion.kind.value,
         conclusion.confidence_on(inputs),
-        "; ".join((conclusion.summary, *_clauses(evidence), *_without_passes(evidence))),
+        "; ".join(filter(None, (conclusion.summary, *_clauses(evidence), *_without_passes(evidence), sizes))),
         culprits,
         inputs,
         inv.record.steps,

@@ -12,15 +12,13 @@ import re
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping
 
 import numpy as np
 
-from tensortriage_engines.iree.worker.imported_text import ImportedModel
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.converters import Library, content_of, convert, imported, missing, telling
-from tensortriage_worker.declared import SessionByPlace, check_types, check_whole
-from tensortriage_worker.exchange import Item
+from tensortriage_worker.declared import SessionByPlace, check_types
 
 _LIBRARY = Library(
     "iree", "IREE", slug="iree-missing", modules=("iree.runtime",), distribution="iree-base-compiler", oldest="3.3"
@@ -45,21 +43,12 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "IreeSession":
-    """Import and compile an ONNX file, unless option ``converted`` names an earlier conversion, and load it.
-
-    With option ``file``, the importer's text, that is compiled instead.
-    """
+    """Import and compile an ONNX file, unless option ``converted`` names an earlier conversion, and load it."""
     (runtime,) = imported(_LIBRARY)
     declared = json.loads(options["declared"])
     check_types(declared, "IREE")
-    given = None
-    if options.get("file"):
-        given = ImportedModel(Path(options["file"]).read_text(encoding="utf-8"))
-        check_whole(declared, inputs=given.inputs, outputs=given.outputs)
-    content, info = content_of(
-        options, lambda: _converted(model, options) if given is None else _compiled(given.text, options)
-    )
-    return IreeSession(runtime, content, declared, info, options, given)
+    content, info = content_of(options, lambda: _converted(model, options))
+    return IreeSession(runtime, content, declared, info, options)
 
 
 class IreeSession(SessionByPlace):
@@ -72,46 +61,23 @@ class IreeSession(SessionByPlace):
         declared: Mapping[str, Any],
         info: Dict[str, Any],
         options: Mapping[str, str],
-        given: Optional[ImportedModel],
     ) -> None:
         super().__init__(declared, info, content)
-        self._runtime, self._options = runtime, options
         self._narrow = options["precision"] == "fp16"
-        self._given = given
-        self._marked = {}  # type: Dict[Tuple[str, ...], Any]
         self._function = _function(runtime, content)
-        self.another = functools.partial(type(self), runtime, content, declared, {}, options, given)
+        self.another = functools.partial(type(self), runtime, content, declared, {}, options)
 
     def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
         """Return the results; a module in fp16 takes and gives fp16."""
-        return self._called(self._function, arrays)
-
-    def _called(self, function: Any, arrays: List[np.ndarray]) -> List[np.ndarray]:
         if self._narrow:
             arrays = [array.astype(np.float16) if array.dtype == np.float32 else array for array in arrays]
-        found = function(*arrays)
+        found = self._function(*arrays)
         results = found if isinstance(found, (list, tuple)) else [found]
         return [np.array(result.to_host() if hasattr(result, "to_host") else result) for result in results]
-
-    def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
-        """Return the wanted values that a given file exposes, from a second module that returns them too."""
-        known = self._given.values(json.loads(self._options["nodes"])) if self._given is not None else {}
-        names = tuple(name for name in wanted if name in known)
-        if self._given is None or not names:
-            return
-        made = next((each for each in self._marked if set(names) <= set(each)), names)
-        if made not in self._marked:
-            text = self._given.marked([known[name] for name in made])
-            self._marked[made] = _function(self._runtime, _compiled(text, self._options))
-        found = self._called(self._marked[made], self.fed(feed))[len(self.outputs or ()) :]
-        for name, array in zip(made, found):  # noqa: B905 - Python 3.8
-            if name in names:
-                yield Item(name, array)
 
     def close(self) -> None:
         """Release the module."""
         self._function = None
-        self._marked = {}
 
 
 def _function(runtime: Any, content: bytes) -> Any:
@@ -131,17 +97,10 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
         _called(
             ["iree-import-onnx", str(model), "-o", str(source), "--opset-version", options["opset"]], folder, source
         )
-        return _compiled_file(source, options, folder)
+        return _compiled(source, options, folder)
 
 
-def _compiled(text: str, options: Mapping[str, str]) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="triage-iree-") as folder:
-        source = Path(folder) / "model.mlir"
-        source.write_text(text, encoding="utf-8")
-        return _compiled_file(source, options, folder)
-
-
-def _compiled_file(source: Path, options: Mapping[str, str], folder: str) -> bytes:
+def _compiled(source: Path, options: Mapping[str, str], folder: str) -> bytes:
     flags = json.loads(options["flags"])
     words = ["--{}{}".format(key, "={}".format(value) if value else "") for key, value in flags.items()]
     words += ["--iree-opt-level={}".format(options["optimize"])] if options.get("optimize") else []

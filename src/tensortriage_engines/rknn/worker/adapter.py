@@ -13,7 +13,7 @@ import re
 import shutil
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -70,14 +70,21 @@ def compile(model: Path, options: Mapping[str, str]) -> "SimulatedSession":
             scratch.asked(network.load_onnx, str(model))
             _build(network, scratch, options, declared, quantized)
         layers = plan(scratch.said(), scratch.path, loaded)
-        shapes, norms = _shapes(loaded), _norms(loaded)
+        values = ModelValues(_shapes(loaded), _norms(loaded))
         scratch.asked(network.init_runtime)
     except BaseException:
         scratch.close()
         raise
     narrow = (quantized and not options.get("file")) or options["precision"] == "int8"
     info = {"conversion_seconds": time.perf_counter() - started, "precision": "int8" if narrow else "fp16"}
-    return SimulatedSession(network, scratch, declared, info, layers, shapes, norms)
+    return SimulatedSession(network, scratch, declared, info, layers, values)
+
+
+class ModelValues(NamedTuple):
+    """The shapes of a model's values, and what its normalizations make, under which others are held."""
+
+    shapes: Mapping[str, List[int]]
+    norms: Mapping[str, str]
 
 
 class SimulatedSession(SessionByPlace):
@@ -90,12 +97,10 @@ class SimulatedSession(SessionByPlace):
         declared: Mapping[str, Any],
         info: Dict[str, Any],
         layers: Optional[List[Dict[str, Any]]],
-        shapes: Mapping[str, List[int]],
-        norms: Mapping[str, str],
+        values: "ModelValues",
     ) -> None:
         super().__init__(declared, info)
-        self._network, self._scratch, self._layers = network, scratch, layers
-        self._shapes, self._norms = shapes, norms
+        self._network, self._scratch, self._layers, self._values = network, scratch, layers, values
 
     def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
         """Return the results; inputs are channels first, which the simulator asks of those with four axes only.
@@ -122,8 +127,8 @@ class SimulatedSession(SessionByPlace):
             self._scratch.asked(self._network.accuracy_analysis, inputs=names, output_dir=_SNAPSHOT)
         except AdapterError:  # models with quantizers are analysed on boards only
             return
-        for name, held, path in _snapshots(self._scratch.path / _SNAPSHOT, wanted, self._shapes, self._norms):
-            array = in_place(np.load(str(path)), self._shapes.get(name), moved=held != name)
+        for name, held, path in _snapshots(self._scratch.path / _SNAPSHOT, wanted, *self._values):
+            array = in_place(np.load(str(path)), self._values.shapes.get(name), moved=held != name)
             if array is not None:
                 yield Item(name, array)
 

@@ -82,7 +82,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "TensorRtAdapterSession"
     if engine is None:
         raise AdapterError(AdapterFailure.BUILD, miner.reason() or "the engine cannot be deserialised")
     build.info.update(cuda.describe())
-    return TensorRtAdapterSession(trt, runtime, engine, cuda, miner, build, keep=[logger])
+    return TensorRtAdapterSession(trt, engine, cuda, miner, build, keep=[runtime, logger])
 
 
 def answer(question: str, model: Path, options: Mapping[str, str]) -> Answer:
@@ -249,10 +249,8 @@ class EngineBuild:
 class TensorRtAdapterSession(DeserializedEngine):
     """A session that also answers questions about its build."""
 
-    def __init__(
-        self, trt: Any, runtime: Any, engine: Any, cuda: Cuda, miner: LogMiner, build: EngineBuild, keep: List[Any]
-    ) -> None:
-        super().__init__(trt, runtime, engine, cuda, miner, build.info, [*keep, build])
+    def __init__(self, trt: Any, engine: Any, cuda: Cuda, miner: LogMiner, build: EngineBuild, keep: List[Any]) -> None:
+        super().__init__(trt, engine, cuda, miner, build.info, [*keep, build])
         self._build: Optional[EngineBuild] = build
 
     def answer(self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill) -> Answer:

@@ -31,25 +31,23 @@ class DeserializedEngine:
 
     Args:
         trt: TensorRT's module.
-        runtime: Runtime that made the engine; referenced to stay alive.
         engine: The engine.
         cuda: Device memory.
         miner: Takes the log.
         info: Facts about the build.
-        keep: Objects that must live as long.
+        keep: Objects that must live as long, as the runtime that made the engine.
     """
 
     def __init__(
         self,
         trt: Any,
-        runtime: Any,
         engine: Any,
         cuda: Cuda,
         miner: LogMiner,
         info: Dict[str, Any],
         keep: Sequence[Any],
     ) -> None:
-        self._trt, self._runtime, self._engine, self._cuda, self._miner = trt, runtime, engine, cuda, miner
+        self._trt, self._engine, self._cuda, self._miner = trt, engine, cuda, miner
         self._keep = list(keep)
         self.inputs: Optional[List[Spec]] = None  # the host knows the ONNX types, which TensorRT narrows
         self.outputs: Optional[List[Spec]] = None
@@ -107,7 +105,7 @@ class DeserializedEngine:
     def close(self) -> None:
         """Release context, engine and memory, in this order."""
         self._context = None
-        self._engine = self._runtime = None
+        self._engine = None
         self._keep = []
         self._buffers.close()
         self._cuda.close()

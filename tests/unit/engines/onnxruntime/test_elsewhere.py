@@ -9,7 +9,7 @@ from converted_engines import IMAGES, MODEL
 from models import parse, write
 from tensortriage.engines.base import Limits
 from tensortriage.engines.onnxruntime import elsewhere
-from tensortriage.engines.onnxruntime.elsewhere import Elsewhere, ElsewhereSession
+from tensortriage.engines.onnxruntime.elsewhere import Elsewhere, ElsewhereSession, Requested
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.options import read_options
 from tensortriage.errors import BuildFailed
@@ -57,8 +57,9 @@ def opened():
 
     def opened(built, *, text=FIXED, **given):
         model = parse(text)
-        words = {"provider": "", "compiled": False, "precision": Precision.FP32, "fixed_shapes": False, **given}
-        sessions.append(ElsewhereSession(model, model, lambda path: built, **words))
+        requested = Requested(given.pop("provider", ""), given.pop("precision", Precision.FP32))
+        words = {"compiled": False, "fixed_shapes": False, **given}
+        sessions.append(ElsewhereSession(model, model, lambda path: built, requested, **words))
         return sessions[-1]
 
     yield opened
@@ -154,9 +155,9 @@ def test_open_dimensions_are_closed_by_feeds_where_a_provider_wants_it(opened):
         built.append(path)
         return Built(model)
 
-    words = {"provider": "", "compiled": False, "precision": Precision.FP32}
+    requested = Requested("", Precision.FP32)
     for fixed, count in ((True, 0), (False, 1)):
-        ElsewhereSession(model, model, build, fixed_shapes=fixed, **words).close()
+        ElsewhereSession(model, model, build, requested, compiled=False, fixed_shapes=fixed).close()
         assert len(built) == count
 
 

@@ -10,6 +10,7 @@ import pytest
 from models import chain
 from tensortriage.engines.base import Choice, Limits, Plan, Region
 from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession, installed
+from tensortriage.engines.process.model_terms import ModelTerms, SessionEnds
 from tensortriage.errors import BuildFailed, DataError, RunFailed, TriageError
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -121,7 +122,7 @@ def test_options_reach_the_adapter_without_the_word_of_the_worker(engine, model,
     [("all", ["p0"], [None]), ("inputs", ["p0"], [(2, 1)]), ("nothing", ["x"], [(2, 1)])],
 )
 def test_what_the_adapter_does_not_tell_the_model_declares(engine, model, tells, inputs, outputs):
-    session = engine.compile(model, {"tells": tells}, declared=lambda path: ((X,), (Y,)))
+    session = engine.compile(model, {"tells": tells}, terms=ModelTerms(lambda path: ((X,), (Y,))))
     assert [spec.name for spec in session.inputs] == inputs
     assert [spec.shape for spec in session.outputs] == outputs
     session.close()
@@ -131,8 +132,10 @@ def test_inputs_are_fed_under_the_names_that_the_model_declares(engine, model):
     session = engine.compile(
         model,
         {},
-        declared_inputs=lambda path: (X,),
-        translate=lambda plan, path: Plan((*plan.regions, Region(path.name, ()))),
+        terms=ModelTerms(
+            declared_inputs=lambda path: (X,),
+            translate=lambda plan, path: Plan((*plan.regions, Region(path.name, ()))),
+        ),
     )
     assert session.inputs == (ValueSpec("x", DType.FLOAT, (2, None)),)
     np.testing.assert_array_equal(session.run(FEED)["y"], FEED["x"] * 2)
@@ -166,14 +169,8 @@ class Conversation:
 
 
 def opened(conversation, *, inputs=(X,), outputs=(Y,), fed_as=None, info=None):
-    return IsolatedSession(
-        conversation,
-        inputs=inputs,
-        fed_as={"x": "x"} if fed_as is None else fed_as,
-        outputs=outputs,
-        info=info or {},
-        translate=lambda plan: plan,
-    )
+    ends = SessionEnds(inputs, outputs, {"x": "x"} if fed_as is None else fed_as)
+    return IsolatedSession(conversation, ends, info or {}, lambda plan: plan)
 
 
 def results(**arrays):

@@ -10,7 +10,7 @@ import pytest
 from tensortriage.errors import DataError
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.runs.feeds.trial import feeds_that_run, say_nothing
+from tensortriage.runs.feeds.trial import feeds_that_run, made_up_sizes, say_nothing
 
 PADDED = """g (float[1, n] x) => (float[1, m] y) <int64[4] pads = {0, 0, 0, 32}> {
     y = Pad <mode: string = "reflect"> (x, pads)
@@ -88,3 +88,19 @@ def test_outputs_that_are_no_evidence():
     assert say_nothing({"y": np.float32([1, 1])})
     assert say_nothing({"y": some, "z": np.float32([1, np.nan])})
     assert say_nothing({"y": np.float32([np.inf, -np.inf])})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "given", "told"),
+    [
+        ("float[1, length] x", {}, "on sizes that were made up: x [1, 8] (give yours: --input-shapes x:[1,8])"),
+        ("float[1, length] x", {"x": (1, 20)}, ""),
+        ("float[batch, 3] x", {}, ""),
+        ("float[2, 3] x", {}, ""),
+    ],
+    ids=["open", "given", "batch", "fixed"],
+)
+def test_sizes_of_ours_that_may_decide_are_told_with_how_to_give_others(saved, inputs, given, told):
+    model = saved(f"g ({inputs}) => (float y) {{ y = ReduceSum<keepdims=0>(x) }}")
+    (feed,) = feeds_that_run(FeedRequest(shapes=given), model)
+    assert made_up_sizes(model, feed, given) == told

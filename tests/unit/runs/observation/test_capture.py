@@ -13,6 +13,7 @@ from tensortriage.engines.onnxruntime.settings import UNOPTIMIZED
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import RunFailed
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
 from tensortriage.runs.observation import capture as module
 from tensortriage.runs.observation import runner as runner_module
 from tensortriage.runs.observation.capture import capture
@@ -86,12 +87,13 @@ def asked(values, specs=None):
     return Experiment(engine=EngineSpec("showing"), model=parse(MODEL), feed=FEED, observed=wanted)
 
 
-def captured(monkeypatch, tmp_path, engine, *, specs=None, batch_bytes=None):
+def captured(monkeypatch, tmp_path, engine, *, specs=None, batch_bytes=None, unseen=None):
     for place in (module, runner_module):
         monkeypatch.setattr(place, "create", lambda spec, limits=None: engine)
     tally = Tally()
     with Workspace(tmp_path) as workspace, contextlib.closing(sessions_in(workspace, tally)) as sessions:
-        found = list(capture(asked(VALUES, specs), sessions=sessions, tally=tally, batch_bytes=batch_bytes))
+        wanted, more = asked(VALUES, specs), {"batch_bytes": batch_bytes, "unseen": unseen}
+        found = list(capture(wanted, sessions=sessions, tally=tally, **more))
     return found, tally
 
 
@@ -137,6 +139,23 @@ def test_an_engine_that_fails_when_it_is_watched_has_its_values_marked(monkeypat
     found, tally = captured(monkeypatch, tmp_path, engine)
     assert [name for name, _ in found] == VALUES
     assert tally.seen == {"marked": 5}
+
+
+def test_outputs_are_seen_where_no_marked_model_is_taken(monkeypatch, tmp_path):
+    """A program of PyTorch shows what its trace has, and returns its own outputs whatever is marked."""
+    engine, left_out = Showing(["a", "b"]), []
+    compiled = engine.compile
+
+    def compile_as_it_is(model, options):
+        if [output.name for output in Model.load(model).outputs] != ["e"]:
+            raise RunFailed("it has outputs of its own", slug="engine-outputs-wrong")
+        return compiled(model, options)
+
+    engine.compile = compile_as_it_is
+    found, _ = captured(monkeypatch, tmp_path, engine, unseen=lambda hidden: left_out.extend(hidden.left_out))
+    assert [name for name, _ in found] == ["a", "b", "e"]
+    assert left_out == ["c", "d"]
+    np.testing.assert_array_equal(found[-1][1], np.sqrt(np.exp([1, 4])).astype(np.float32))  # by numpy
 
 
 @pytest.mark.parametrize("fails", [False, True])

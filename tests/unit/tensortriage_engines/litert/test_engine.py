@@ -132,7 +132,7 @@ def test_a_copy_is_built_since_the_converter_writes_to_its_input(tmp_path):
     built = []
 
     class Kept:
-        def compile(self, path, model, words, *, arrange):
+        def compile(self, path, model, words, terms):
             built.append((path, path.is_file(), words["delegate"]))
 
     engine = LiteRtEngine()

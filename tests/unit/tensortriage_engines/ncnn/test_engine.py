@@ -41,7 +41,7 @@ class Kept:
     def __init__(self):
         self.built = []
 
-    def compile(self, path, model, words, *, arrange):
+    def compile(self, path, model, words, terms):
         loaded = Model.load(path)
         self.built.append((path, len(loaded.files), len(loaded.ir.graph.inputs), words))
 

@@ -84,6 +84,11 @@ def test_saved_outputs_of_these_inputs_are_the_same(files):
     assert files(y=outputs(X)).exit_code == 0
 
 
+def test_saved_outputs_of_another_network_are_those_of_nothing_that_is_known(files):
+    found = files(y=np.clip(np.arctanh(outputs(X)), -1, 1).astype(np.float32))
+    assert (found.exit_code, found.summary.endswith("no known difference of meaning gives them")) == (4, True)
+
+
 def test_the_model_is_optional():
     options = {name for each in parameters(FeedFilesRequest) for name in getattr(each, "opts", ())}
     assert {"--model", "--reference"} <= options

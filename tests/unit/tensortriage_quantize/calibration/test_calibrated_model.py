@@ -10,9 +10,8 @@ from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 from tensortriage_quantize.calibration.calibrated_model import (
-    ALWAYS,
     Calibration,
-    OnnxRuntimeQuantizer,
+    ModelQuantizer,
     QuantizeOptions,
 )
 
@@ -35,7 +34,7 @@ FEEDS = [
 
 
 def quantizer(tmp_path, text=NET, feeds=FEEDS, **options):
-    return OnnxRuntimeQuantizer(models.parse(text), feeds, QuantizeOptions(**options), folder=tmp_path, lab=Lab())
+    return ModelQuantizer(models.parse(text), feeds, QuantizeOptions(**options), folder=tmp_path, lab=Lab())
 
 
 def scales(model):
@@ -80,7 +79,7 @@ def test_kept_nodes_are_untouched_and_the_calibration_is_reused(tmp_path):
     assert set(one.ranges) == {"x", "a"}
 
 
-@pytest.mark.parametrize("calibration", ALWAYS)
+@pytest.mark.parametrize("calibration", [*Calibration])
 def test_every_calibration_gives_a_sound_model(tmp_path, calibration):
     made = quantizer(tmp_path, calibration=calibration).quantized()
     onnx.checker.check_model(onnx.load(made.save(tmp_path / "made.onnx")))
@@ -159,7 +158,7 @@ def test_what_was_calibrated_in_a_case_is_not_calibrated_again(tmp_path, monkeyp
             folder = tmp_path / f"folder{attempt}"
             folder.mkdir()
             options = QuantizeOptions(engine="onnxruntime", calibration=Calibration.ENTROPY)
-            one = OnnxRuntimeQuantizer(models.parse(NET), FEEDS, options, folder=folder, lab=lab)
+            one = ModelQuantizer(models.parse(NET), FEEDS, options, folder=folder, lab=lab)
             ranges = dict(one.ranges)
-            monkeypatch.setattr(OnnxRuntimeQuantizer, "_measured", lambda self, way: pytest.fail("measured again"))
+            monkeypatch.setattr(ModelQuantizer, "_measured", lambda self, way: pytest.fail("measured again"))
     assert set(ranges) == {"x", "a"}

@@ -7,19 +7,18 @@ import pytest
 
 import models
 import running
-from tensortriage.errors import DataError, EngineMissing, ModelError
+from tensortriage.errors import DataError, ModelError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.precision.goal import GoalSample
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.task_metric import TaskMetric
-from tensortriage_quantize.calibration.calibrated_model import ALWAYS, Calibration, QuantizeOptions
+from tensortriage_quantize.calibration.calibrated_model import Calibration, QuantizeOptions
 from tensortriage_quantize.calibration.calibration_search import (
     Tried,
     calibrated,
     errors_of,
     hold_out,
     outputs_of,
-    usable_ways,
 )
 
 NET = models.parse("""
@@ -100,15 +99,6 @@ def test_a_sample_on_which_an_operand_is_no_number_is_named():
 )
 def test_every_fourth_sample_judges_where_there_are_so_many(count, calibrate, judge):
     assert hold_out(range(count)) == (calibrate, judge)
-
-
-def test_a_word_is_one_calibration_and_auto_all_that_are_there():
-    assert usable_ways("entropy") == (Calibration.ENTROPY,)
-    assert usable_ways("auto", per_channel=False) == ALWAYS
-    for word in ("auto", "modelopt"):
-        with pytest.raises(EngineMissing) as caught:
-            usable_ways(word, "no-such-python")
-        assert caught.value.slug == "modelopt-missing"
 
 
 def test_the_error_is_the_largest_over_samples_by_output():

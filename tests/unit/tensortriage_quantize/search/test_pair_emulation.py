@@ -12,7 +12,7 @@ from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.precision.goal import ErrorGoal, GoalSample
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
-from tensortriage_quantize.calibration.calibrated_model import OnnxRuntimeQuantizer, QuantizeOptions
+from tensortriage_quantize.calibration.calibrated_model import ModelQuantizer, QuantizeOptions
 from tensortriage_quantize.search.pair_emulation import of_quantizers
 
 
@@ -24,7 +24,7 @@ def quantized(tmp_path):
     feed = {"x": rng.uniform(-1, 1, (16, 8)).astype(np.float32), "big": big}
     model = models.parse(IDENTITIES)
     sample = GoalSample(Feed("f", feed, Origin.REAL), running.run(model, feed))
-    quantizer = OnnxRuntimeQuantizer(model, [sample.feed], QuantizeOptions(), folder=tmp_path, lab=Lab())
+    quantizer = ModelQuantizer(model, [sample.feed], QuantizeOptions(), folder=tmp_path, lab=Lab())
     return quantizer, sample
 
 

@@ -128,16 +128,6 @@ def test_a_model_of_the_whole_sequence_takes_one_more_token_each_time(tmp_path):
     np.testing.assert_array_equal(made["input_ids"], [[1, 2, 3]])
 
 
-def test_a_whole_sequence_is_refused_by_a_model_of_one_token(tmp_path):
-    one = DECODER.replace("int64[B, S] input_ids", "int64[B, 1] input_ids")
-    feeds = feeds_of(one, paths=saved(tmp_path, input_ids=np.array([[[1]]])), carry=("present=past",))
-    feeds.require_taken({"input_ids": np.array([[1]])})
-    with pytest.raises(UsageError) as caught:
-        feeds.require_taken({"input_ids": np.array([[1, 2]])})
-    assert caught.value.slug == "steps-nothing-carried"
-    feeds_of(DECODER, carry=("present=past",)).require_taken({"input_ids": np.array([[1, 2]])})
-
-
 def test_what_leads_nowhere_or_may_be_a_state_is_refused():
     assert slug_of(PLAIN) == "steps-nothing-carried"
     left = GROWING.replace("(int64[1, S] input_ids)", "(int64[1, S] input_ids, float[1, 4] memory)")

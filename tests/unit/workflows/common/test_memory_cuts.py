@@ -10,7 +10,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.runs.blocks.memory import BASE_BYTES
-from tensortriage.workflows.common.memory_cuts import cuts_of
+from tensortriage.workflows.common.memory_cuts import cut_to_memory
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 from tensortriage_testing import save_model
 
@@ -41,7 +41,7 @@ def model(tmp_path):
 
 def test_a_weight_that_is_larger_than_memory_is_refused_by_name(model):
     with pytest.raises(UsageError) as caught:
-        cuts_of(model, TABLE // 2)
+        cut_to_memory(model, TABLE // 2)
     assert caught.value.slug == "block-too-large"
     assert "'table'" in caught.value.message
     assert "'embed'" in caught.value.message
@@ -50,10 +50,10 @@ def test_a_weight_that_is_larger_than_memory_is_refused_by_name(model):
 
 def test_a_weight_that_may_be_too_large_is_told(model, caplog):
     with caplog.at_level(logging.WARNING):
-        assert cuts_of(model, 2 * TABLE) is not None
+        assert cut_to_memory(model, 2 * TABLE) is not None
     assert "'table'" in caplog.text
     caplog.clear()
-    assert cuts_of(model, 3 * TABLE + 2 * BASE_BYTES) is None
+    assert cut_to_memory(model, 3 * TABLE + 2 * BASE_BYTES) is None
     assert not caplog.text
 
 

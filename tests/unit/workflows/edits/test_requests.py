@@ -6,25 +6,24 @@ from pathlib import Path
 import pytest
 
 import models
-from tensortriage.cli.declared import parameters, taken
+from tensortriage.cli.declared import parameters
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.model import ExternalData, ExternalLayout
-from tensortriage.model.transforms.constant_folding import FoldOptions
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.values.options import DECLARED, OptionPart
+from tensortriage.values.options import DECLARED
 from tensortriage.workflows.edits.convert_request import ConvertRequest
 from tensortriage.workflows.edits.requests import (
-    ExtractRequest,
-    FoldArguments,
     LayoutOptions,
     ProofRequest,
-    SanitizeRequest,
     Source,
     Target,
     Verify,
 )
+from tensortriage_surgeon.requests import ExtractRequest, FoldArguments, SanitizeRequest
 
-REQUESTS = [LayoutOptions, FoldArguments, Source, Target, ProofRequest, SanitizeRequest, ExtractRequest, ConvertRequest]
+REQUESTS = [
+    LayoutOptions, FoldArguments, Source, Target, ProofRequest, SanitizeRequest, ExtractRequest, ConvertRequest,
+]  # fmt: skip
 
 
 def slug_of(options):
@@ -54,29 +53,6 @@ def test_options_that_refine_external_data_need_it_and_it_excludes_embedding():
     assert slug_of(LayoutOptions(apart=True)) == "option-needs-another"
     assert slug_of(LayoutOptions(location="w.bin", embed=True)) == "usage"
     assert slug_of(LayoutOptions(location="w.bin", threshold="some")) == "size-malformed"
-
-
-@pytest.mark.parametrize(
-    ("given", "options"),
-    [
-        ({}, None),
-        ({"infer": False}, None),
-        ({"fold": True}, FoldOptions()),
-        (
-            {"fold": True, "limit": "1K", "passes": 2, "shapes": False},
-            FoldOptions(max_result_bytes=1024, passes=2, shapes=False),
-        ),
-        ({"fold": True, "infer": False}, FoldOptions(infer_shapes=False)),
-        ({"fold": True, "infer_each": False}, FoldOptions(infer_shapes=False)),
-    ],
-)
-def test_how_constants_are_folded(given, options):
-    assert FoldArguments(**given).value() == options
-
-
-@pytest.mark.parametrize("given", [{"limit": "1K"}, {"passes": 1}, {"shapes": False}, {"infer_each": False}])
-def test_options_that_refine_folding_need_it(given):
-    assert slug_of(FoldArguments(**given)) == "option-needs-another"
 
 
 def test_a_model_whose_weights_lie_elsewhere_has_no_file_that_engines_can_load(tmp_path):
@@ -161,12 +137,3 @@ def test_only_what_is_rarely_asked_for_is_left_out_of_the_short_help(request_typ
     assert rarely(Source) == {"--external-data-dir", "--ignore-external-data"}
     assert rarely(LayoutOptions) == {"--external-data-size-threshold", "--no-save-all-tensors-to-one-file"}
     assert rarely(request_type) - SHARED == set(rare.split())
-
-
-def test_data_for_running_a_model_are_those_of_its_proof():
-    """One option fills both; a model to sanitize may have values of one name."""
-    words = {"model": Path("m.onnx"), "output": Path("o.onnx"), "inputs": ("a.npz",), "input_shapes": ()}
-    usual = {one.name: None if one.default is None or not one.multiple else () for one in parameters(SanitizeRequest)}
-    found = SanitizeRequest(**taken(OptionPart(SanitizeRequest), usual | words))
-    assert found.feeding.paths == found.proof.feeding.paths == ("a.npz",)
-    assert (found.source.mend_names, found.strict) == (True, True)

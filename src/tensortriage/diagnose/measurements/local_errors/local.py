@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.judgement.within import beyond_any_share
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.local_errors.golden_operands import GoldenOperands, golden_operands
 from tensortriage.diagnose.state.investigation import Investigation
@@ -68,13 +69,18 @@ class Local:
     @functools.cached_property
     def over(self) -> Mapping[str, float]:
         """Error over its limit of every value that was measured; inf for those of another shape."""
-        known = {name: self.allowed.over(name, self.error(name)) for name in self.metrics}
+        known = {n: math.inf if self._lost(n) else self.allowed.over(n, self.error(n)) for n in self.metrics}
         found = {name: over for name, over in known.items() if over is not None}
         return {**dict.fromkeys(self.misshapen, math.inf), **found, **dict.fromkeys(self.misshapen, math.inf)}
 
     def floor_ratio(self, value: str) -> float | None:
         """Return the local error of a value over its floor; None where either is not known, as of another shape."""
-        return ratio_of(self.error(value), self.floors.target.get(value))
+        return math.inf if self._lost(value) else ratio_of(self.error(value), self.floors.target.get(value))
+
+    def _lost(self, value: str) -> bool:
+        """Return whether whole numbers, of which the format may change all, are far from what they should be."""
+        limit, figure = self.allowed.limits.get(value), self.metrics.get(value)
+        return limit is not None and figure is not None and beyond_any_share(figure, limit.error)
 
 
 def local_errors(inv: Investigation, feed: Feed, *, only: Collection[str] | None = None, build: int = 0) -> Local:
@@ -110,7 +116,7 @@ def one_part(
     target, golden = inv.question.target, operands.golden
     ops = operands.apart([[name] for name in nodes])
     where = "each op alone" + (f", part {number[0]} of {number[1]}" if number[1] > 1 else "")
-    floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=where)
+    floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, specs=operands.specs, what=where)
     small = sum(size_of(golden.spec(name)) for name in ops.values) <= KEPT_BYTES
     wanted = ObservedFigures(ops.values, golden, partly=True, floors=floors.target, kept_too=small)
     answer = inv.lab.figures(target, ops.model, ops.feed, wanted, what=f"{where} on {target}", build=build)

@@ -79,7 +79,7 @@ def _measure_group(
 ) -> list[Wired]:
     target, golden = inv.question.target, operands.golden
     ops = operands.apart(sets, ends_only=True)
-    floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=what)
+    floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, specs=operands.specs, what=what)
     wanted = ObservedFigures(ops.values, golden, partly=True)
     answer = inv.lab.figures(target, ops.model, ops.feed, wanted, what=f"{what} on {target}").figures
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}

@@ -116,7 +116,7 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
     operands = golden_operands(inv, feed)
     golden, ops = operands.golden, operands.apart([[name] for name in names])
     what = f"{len(names)} disputed ops"
-    floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=what)
+    floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, specs=operands.specs, what=what)
     inv.lab.progress(f"asking other engines about {len(names)} ops")
     families = {REFERENCE: family_of(inv.question.reference), FLOAT64: FLOAT64}
     answers: dict[str, Mapping[str, np.ndarray]] = {}

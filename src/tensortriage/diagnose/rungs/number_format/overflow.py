@@ -46,8 +46,8 @@ MOST_ROUNDS = 4
 def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     """Does the format hold the model's values? If not, and it matters at the outputs, that is the verdict."""
     feed = evidence.feed
-    golden, specs = inv.golden.outputs(feed), inv.golden.foreseen_specs(feed)
-    floors = floors_of(inv.setting(feed), inv.question.values, golden=golden, specs=specs, what="every layer")
+    specs = inv.golden.foreseen_specs(feed)
+    floors = floors_of(inv.setting(feed), inv.question.values, specs=specs, what="every layer")
     if inv.precision not in ROUNDED:
         return Answer(findings=Findings(floors=floors, excess=()))
     question = f"does {inv.precision.value} hold every value?"

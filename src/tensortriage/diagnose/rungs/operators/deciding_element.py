@@ -136,13 +136,15 @@ def of_an_op(
     )
     if not is_decisive(weights.explained):
         return Answer()
-    culprits = [culprit_of(inv, evidence, error, errors, weights, shows, rules) for error in errors.wrong]
-    how = f" ({rules[shows.name]})" if rules and shows.name in rules else ""
+    rule, place = (rules or {}).get(shows.name), f"{shows.op_type} '{shows.name}'"
+    shown = f"{place}: {rule}" if rule else place
+    culprits = [culprit_of(inv, evidence, error, errors, weights, shown) for error in errors.wrong]
+    how = f" ({rule})" if rule else ""
     what = "NaN or Inf that the reference does not have appears" if rules is not None else "the failure shows"
     verdict = Conclusion(
         VerdictKind.LOCAL_FAULT if rules is None else VerdictKind.NON_FINITE,
         blamed(weights.explained),
-        f"{what} in {shows.op_type} '{shows.name}'{how}, because {first.node.op_type} '{first.node.name}' before it is "
+        f"{what} in {place}{how}, because {first.node.op_type} '{first.node.name}' before it is "
         f"wrong: {culprits[0].reason}",
         culprits=culprits,
         next=[reduce_command(inv.question), run_command(inv.question, "--onnx-outputs", first.value)],
@@ -156,16 +158,14 @@ def culprit_of(
     error: ElementError,
     errors: ElementErrors,
     weights: Influence,
-    shows: Node,
-    rules: Mapping[str, str] | None,
+    shown: str,
 ) -> Culprit:
-    """Return an op as culprit, with the element, what it should be, and where it shows."""
+    """Return an op as culprit, with the element, what it should be, and where it is ``shown``."""
     golden, floors = inv.golden.of(evidence.feed), evidence.floors.target if evidence.floors else {}
     local = error_of(measure(np.asarray(golden[error.value]), errors.results[error.value]))
     more = f" ({error.elements} such elements)" if error.elements > 1 else ""
     ratio = ratio_of(local, floors.get(error.value))
     hidden = ", too little to show in the error of the whole tensor" if not is_suspect_ratio(ratio) else ""
-    how = f": {rules[shows.name]}" if rules and shows.name in rules else ""
     return Culprit(
         error.node.name,
         error.node.op_type,
@@ -174,8 +174,7 @@ def culprit_of(
         influence=weights.alone.get(error.value),
         floor_ratio=ratio,
         reason=f"on golden inputs element {list(error.index)} of its result is {spoken(error.found)} instead of "
-        f"{spoken(error.expected)}{more}{hidden}; it shows in "
-        f"{shows.op_type} '{shows.name}'{how}",
+        f"{spoken(error.expected)}{more}{hidden}; it shows in {shown}",
     )
 
 

@@ -24,6 +24,7 @@ _WORDS = {
     ChangeKind.WEIGHT: "the weights differ",
     ChangeKind.WEIGHT_ROUNDED: "weights are rounded",
     ChangeKind.WEIGHT_COARSENED: "weights are rounded, cut off or zeroed",
+    ChangeKind.WEIGHT_LIMITED: "constants are cut off",
     ChangeKind.WEIGHT_REORDERED: "weights are in another order",
     ChangeKind.WEIGHT_TRANSPOSED: "weights are transposed",
     ChangeKind.WEIGHT_RESCALED: "weights are rescaled",

@@ -140,10 +140,9 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
     if inv.question.tolerance is not None or not beyond_format(inv, result):
         return result
     outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.question.values]
-    golden, what = inv.golden.of(feed), "outputs on random data"
-    floors = floors_of(
-        inv.setting(feed), outputs, golden=golden, specs=inv.golden.specs(feed), judged=outputs, what=what
-    )
+    setting = inv.setting(feed)
+    stored = setting.of_reference(inv.golden.of(feed), outputs)
+    floors = floors_of(setting, outputs, judged=stored, what="outputs on random data")
     return judge(inv, feed, figures, floors)
 
 

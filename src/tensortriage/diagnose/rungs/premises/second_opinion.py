@@ -205,10 +205,8 @@ def doubted(inv: Investigation, feed: Feed) -> list[str]:
     excess: dict[str, float] = {}
     for nodes in parts_of(inv, golden):
         ops = operands.apart([[name] for name in nodes])
-        values = ops.values
-        floors = floors_of(
-            inv.setting(ops.feed, ops.model), values, golden=golden, specs=specs, judged=values, what=what
-        )
+        values, setting = ops.values, inv.setting(ops.feed, ops.model)
+        floors = floors_of(setting, values, judged=setting.of_reference(golden, values), specs=specs, what=what)
         for name, dispute in outside_envelope(floors, values).items():
             excess[name] = dispute.error / dispute.limit if dispute.limit else float("inf")
     return sorted(excess, key=lambda name: -excess[name])[:MOST_DOUBTED]

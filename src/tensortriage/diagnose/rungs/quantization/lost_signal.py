@@ -6,7 +6,7 @@ that cost most are named, and it is tried what comes back when the first of them
 on real data, the quantization is the verdict.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -64,8 +64,10 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     output = max(errors, key=lambda name: errors[name])
     error = errors[output]
-    if not np.isfinite(error) or standing is None or output not in standing.outputs:
-        return None  # what is not finite is a matter of the format's range, asked next
+    if standing is None or output not in standing.outputs:
+        return None
+    if not np.isfinite(error) and not is_quantized(file.graph):
+        return None  # what is not finite is a matter of the format's range, asked next; of integers, of their rounding
     if is_quantized(file.graph) and inv.question.inputs_word == "real" and not is_lost(error):
         part = lost_part(inv, file, fed)
         if part is not None:
@@ -77,14 +79,23 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     if not is_too_coarse(error):
         inv.record.answered(QUESTION, f"{error_size(error)} at output '{output}'", **apart)
         return Answer(findings=Findings(quantization=_found(evidence, output, error)))
-    agreed = agreement(inv, file, fed, inv.golden.outputs(feed)[output], output)
+    agreed = ", which becomes NaN or Inf,"
+    if np.isfinite(error):
+        agreed = agreement(inv, file, fed, inv.golden.outputs(feed)[output], output)
     share = percent(error) if error < 1.0 else "all"
     lost = f"{share} of the signal at output '{output}'{agreed}"
     if not is_quantized(file.graph):
         return _narrowed(inv, evidence, output, error, lost, apart)
     costs = rounding_costs(inv, file, fed, output, unrounded=standing.unrounded)
-    rounding = [each for each in costs if not each.of_weight]
-    gains = _gains(inv, file, fed, inv.golden.outputs(feed)[output], output, rounding)
+    weights = {pair.dequantize: pair.result for pair in quantizers(file.graph) if pair.of_weight}
+    known = {name: array for name, array in beside.weights().items() if name in weights.values()}
+    rounding = [each for each in costs if not each.of_weight or weights.get(each.node.name) in known]
+
+    def restored(some: Sequence[RoundingCost]) -> Model:
+        floats = {weights[each.node.name] for each in some if each.of_weight}
+        return bypass(file, {name: known[name] for name in floats}, only=())
+
+    gains = _gains(inv, restored, fed, inv.golden.outputs(feed)[output], output, rounding)
     best = min(gains, key=lambda count: (gains[count], count), default=0)
     tried = ""
     if best and gains[best] < error:
@@ -97,7 +108,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     inv.record.answered(QUESTION, f"{lost}{first}{tried}", **apart, alone=shown, without_the_first=gains)
     cure = search_command(inv.question, "--int8", "--sqnr", "20")
     sound = _found(evidence, output, error, f"{lost} is lost{first}{tried}", tuple(culprits), (cure,))
-    mixed = _excluded(file, rounding[:best]) if tried else None
+    mixed = _excluded(restored(rounding[:best]), rounding[:best]) if tried else None
     if not is_lost(error) or inv.question.inputs_word != "real":
         return Answer(findings=Findings(quantization=sound))
     words = f"{best} quantizer{'s' * (best > 1)} left out, those that cost most"
@@ -159,13 +170,19 @@ def _found(
 
 
 def _gains(
-    inv: Investigation, file: Model, feed: Feed, golden: np.ndarray, output: str, costs: Sequence[RoundingCost]
+    inv: Investigation,
+    restored: Callable[[Sequence[RoundingCost]], Model],
+    feed: Feed,
+    golden: np.ndarray,
+    output: str,
+    costs: Sequence[RoundingCost],
 ) -> Mapping[int, float]:
     """Return the error that is left when the costliest ops do not round: of 1, 2, 4, ... of them, until it is small."""
     left, count = dict[int, float](), 1
     while costs:
         count = min(count, len(costs))
-        left[count] = error_without(inv, file, feed, output, costs[:count], np.asarray(golden))
+        model = restored(costs[:count])
+        left[count] = error_without(inv, model, feed, output, costs[:count], np.asarray(golden))
         if not is_too_coarse(left[count]) or count == len(costs):
             break
         count *= 2
@@ -175,8 +192,9 @@ def _gains(
 def _excluded(file: Model, costs: Sequence[RoundingCost]) -> Model | None:
     """Return the file without the pairs of some QuantizeLinear nodes; None where some are no pairs."""
     pairs = {pair.quantize: pair.dequantize for pair in quantizers(file.graph) if not pair.of_weight}
-    names = {pairs[each.node.name] for each in costs if each.node.name in pairs}
-    return bypass(file, {}, only=names) if len(names) == len(costs) else None
+    rounding = [each for each in costs if not each.of_weight]
+    names = {pairs[each.node.name] for each in rounding if each.node.name in pairs}
+    return bypass(file, {}, only=names) if len(names) == len(rounding) else None
 
 
 def _culprit(inv: Investigation, beside: Correspondence, feed: Feed, cost: RoundingCost) -> Culprit:

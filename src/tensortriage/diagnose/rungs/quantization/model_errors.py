@@ -1,5 +1,8 @@
 """How far the outputs of a changed model are from the original's, both on the reference."""
 
+import dataclasses
+from collections.abc import Mapping
+
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
@@ -8,6 +11,36 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
+from tensortriage.model.similarity.correspondence import Correspondence
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Quantization:
+    """A quantized model beside the original, both run on a feed by the reference.
+
+    Attributes:
+        beside: The two models.
+        feed: The feed.
+        weights: The original's numbers by the result of the DequantizeLinear.
+        errors: Relative errors of the outputs of the quantized model.
+        floors: fp32 floors of the outputs of the original.
+    """
+
+    beside: Correspondence
+    feed: Feed
+    weights: Mapping[str, np.ndarray]
+    errors: Mapping[str, float]
+    floors: Mapping[str, float]
+
+    def errors_of(self, inv: Investigation, weights: Mapping[str, np.ndarray]) -> dict[str, float]:
+        """Return the errors of outputs without any quantizer, with weights in the place of the quantized ones."""
+        return output_errors(inv, self.beside.unquantized(weights), self.feed)
+
+    def most_explained(self, own: Mapping[str, float]) -> tuple[str, float]:
+        """Return the output of whose error other errors explain most, and how much of it."""
+        shares = {name: (own[name] / error) ** 2 for name, error in self.errors.items() if 0.0 < error < np.inf}
+        output = max(shares or self.errors, key=lambda name: shares.get(name, 0.0))
+        return output, min(shares.get(output, 0.0), 1.0)
 
 
 def output_errors(inv: Investigation, model: Model, feed: Feed) -> dict[str, float]:

@@ -15,12 +15,11 @@ import numpy as np
 from tensortriage.compare.judgement.within import beyond_a_step, is_decisive
 from tensortriage.compare.quantization.weight_moves import WeightMove, moved, scattered, weight_moves
 from tensortriage.diagnose.rungs.quantization.clipped_biases import at_the_ends
-from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
+from tensortriage.diagnose.rungs.quantization.model_errors import Quantization
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.envelope.limits import of_rounded_rows
-from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.quantization.qdq import Quantizer, dequantized, quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
@@ -31,25 +30,12 @@ QUESTION = "are the quantized weights the original's?"
 AS_ORIGINAL = "yes: all are within a step of them"
 
 
-def of_other_weights(
-    inv: Investigation,
-    beside: Correspondence,
-    feed: Feed,
-    weights: Mapping[str, np.ndarray],
-    before: Mapping[str, float],
-    floors: Mapping[str, float],
-    *,
-    same: bool | None = None,
-) -> Conclusion | None:
+def of_other_weights(inv: Investigation, small: Quantization, *, same: bool | None = None) -> Conclusion | None:
     """Return the verdict that weights are others than the original's, rounded; None when they are its.
 
     Args:
         inv: The investigation, of the original model.
-        beside: The quantized model beside the original.
-        feed: The feed.
-        weights: The original's numbers by the result of the DequantizeLinear.
-        before: Relative errors of the outputs of the quantized model.
-        floors: fp32 floors of the outputs of the original.
+        small: The quantized model.
         same: Whether the model stands for the original, None where that is not known. If so, only rows that were put
             elsewhere, or rescaled, are others: rounding that makes up for its own error leaves weights more than a step
             away. If not, single numbers may be.
@@ -57,24 +43,21 @@ def of_other_weights(
     Raises:
         EngineError: When the reference cannot run a model.
     """
+    beside, weights, before = small.beside, small.weights, small.errors
     graph = beside.paired.graph
     away = {pair.result: share for pair in quantizers(graph) if (share := share_beyond(graph, pair, weights)) > 0.0}
     if not away:
         if same is False:
-            return _of_other_numbers(inv, beside, feed, weights, before)
+            return _of_other_numbers(inv, small)
         inv.record.answered(QUESTION, AS_ORIGINAL)
         return None
-    own = output_errors(
-        inv, beside.unquantized({name: array for name, array in weights.items() if name not in away}), feed
-    )
-    shares = {name: (own[name] / error) ** 2 for name, error in before.items() if 0.0 < error < np.inf}
-    output = max(shares or before, key=lambda name: shares.get(name, 0.0))
-    explained = min(shares.get(output, 0.0), 1.0)
+    own = small.errors_of(inv, {name: array for name, array in weights.items() if name not in away})
+    output, explained = small.most_explained(own)
     moves = {name: found for name in away if (found := moves_of(graph, name, weights))}
     decisive = is_decisive(explained) and not same
     if moves:
         all_moved = all(name in moves or weights[name].ndim < 2 for name in away)
-        decisive = _beyond_rounding(inv, beside, feed, weights, moves, away, floors) or (decisive and not all_moved)
+        decisive = _beyond_rounding(inv, small, moves, away) or (decisive and not all_moved)
     makes = f"make an error of {error_size(own[output])} at output '{output}', of {error_size(before[output])}"
     inv.record.answered(
         QUESTION,
@@ -96,14 +79,9 @@ def of_other_weights(
     return _verdict(inv, beside, explained, culprits, f"without any quantizer such weights {makes}")
 
 
-def _of_other_numbers(
-    inv: Investigation,
-    beside: Correspondence,
-    feed: Feed,
-    weights: Mapping[str, np.ndarray],
-    before: Mapping[str, float],
-) -> Conclusion | None:
+def _of_other_numbers(inv: Investigation, small: Quantization) -> Conclusion | None:
     """Return the verdict that single numbers of weights are others than the original's; None when none matter."""
+    beside, weights, before = small.beside, small.weights, small.errors
     graph = beside.paired.graph
     there, counts = dict(weights), {}
     for pair in quantizers(graph):
@@ -114,10 +92,8 @@ def _of_other_numbers(
     if not counts:
         inv.record.answered(QUESTION, AS_ORIGINAL)
         return None
-    own = output_errors(inv, beside.unquantized(there), feed)
-    shares = {name: (own[name] / error) ** 2 for name, error in before.items() if 0.0 < error < np.inf}
-    output = max(shares or before, key=lambda name: shares.get(name, 0.0))
-    explained = min(shares.get(output, 0.0), 1.0)
+    own = small.errors_of(inv, there)
+    output, explained = small.most_explained(own)
     no = is_decisive(explained)
     makes = f"make an error of {error_size(own[output])} at output '{output}', of {error_size(before[output])}"
     inv.record.answered(
@@ -158,26 +134,24 @@ def _verdict(
 
 def _beyond_rounding(
     inv: Investigation,
-    beside: Correspondence,
-    feed: Feed,
-    weights: Mapping[str, np.ndarray],
+    small: Quantization,
     moves: Mapping[str, Sequence[WeightMove]],
     away: Collection[str],
-    floors: Mapping[str, float],
 ) -> bool:
     """Return whether rows that moved make more of an error than their rounding alone.
 
     They do not where two weights were rescaled together, to share the range of integers between them.
     """
-    graph, golden = beside.paired.graph, inv.golden.outputs(feed)
+    weights, floors = small.weights, small.floors
+    graph, golden = small.beside.paired.graph, inv.golden.outputs(small.feed)
     pairs = {pair.result: pair for pair in quantizers(graph)}
     there = {name: dequantized(graph, pairs[name]) for name in away if weights[name].ndim < 2}  # biases, in fine steps
     rounded: dict[str, np.ndarray] = {}
     for name, found in moves.items():
         there[name], rounded[name] = moved(weights[name], dequantized(graph, pairs[name]), found)
-    least = output_errors(inv, beside.unquantized({**weights, **rounded}), feed)
+    least = small.errors_of(inv, {**weights, **rounded})
     limits = {name: of_rounded_rows(error, floors.get(name, 0.0), golden[name].size) for name, error in least.items()}
-    errors = output_errors(inv, beside.unquantized({**weights, **there}), feed)
+    errors = small.errors_of(inv, {**weights, **there})
     return any(error > limits[name] for name, error in errors.items())
 
 

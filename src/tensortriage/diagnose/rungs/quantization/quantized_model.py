@@ -24,9 +24,14 @@ from tensortriage.compare.quantization.quantizer_fit import (
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
 from tensortriage.diagnose.measurements.suggested_commands import layers_command
 from tensortriage.diagnose.rungs.quantization.misfits import QuantizerMisfit, facts, repaired
-from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
+from tensortriage.diagnose.rungs.quantization.model_errors import Quantization, output_errors
 from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
-from tensortriage.diagnose.rungs.quantization.unequal_pairs import QUESTION, of_unequal, unequal_pairs
+from tensortriage.diagnose.rungs.quantization.unequal_pairs import (
+    QUESTION,
+    of_unequal,
+    rescaled_biases,
+    unequal_pairs,
+)
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OBSERVED, QUANTIZATION_COSTS, blamed
 from tensortriage.diagnose.state.investigation import Investigation
@@ -78,10 +83,9 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     pairs = quantizers(changed.graph)
     if not pairs or quantizers(inv.model.graph):
         return None
-    if unequal := unequal_pairs(changed.graph, pairs):
+    feed, weights = inv.question.feeds[0], beside.weights()
+    if unequal := unequal_pairs(changed.graph, pairs) or rescaled_biases(changed.graph, pairs, weights):
         return of_unequal(inv, beside, unequal, [inspect_command(inv, beside.changed)])
-    feed = inv.question.feeds[0]
-    weights = beside.weights()
     try:
         before = output_errors(inv, changed, feed)
         plain = beside.unquantized(weights)
@@ -91,13 +95,14 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     floors = fp32_floors(inv.setting(feed), list(before))
+    small = Quantization(beside, feed, weights, before, floors)
     matched = all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items())
     same = evidence.unrounded_match is not None and evidence.unrounded_match.is_same
     if not matched and not same:
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
         gone = 1.0 - (max(without.values()) / max(before.values())) ** 2
         if not unknown and misfits and is_decisive(gone):
-            return against_itself(inv, beside, plain, feed, misfits, before, len(pairs))
+            return against_itself(inv, small, plain, misfits, len(pairs))
         reason = f"{unknown} quantized weights are not found in the original" if unknown else "it is another model"
         inv.record.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", errors=without)
         return None
@@ -105,17 +110,19 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     # Weights are known one by one only where nodes were found; those of a file that stands for the network as a whole
     # may be smoothed, equalized or folded.
-    weights = weights if matched else {}
+    small = small if matched else dataclasses.replace(small, weights={})
     told = evidence.unrounded_match.is_same if evidence.unrounded_match is not None else None
-    others = functools.partial(of_other_weights, inv, beside, feed, weights, before, floors, same=told)
+    others = functools.partial(of_other_weights, inv, small, same=told)
     try:  # integers of another row fit no scale: they are no matter of calibration
-        if any(move.other != move.row for m in misfits for move in moves_of(changed.graph, m.pair.result, weights)):
+        if any(
+            move.other != move.row for m in misfits for move in moves_of(changed.graph, m.pair.result, small.weights)
+        ):
             other = others()
             if other is not None:
                 return Answer(other)
     except EngineError:  # nothing more is known
         pass
-    answer = guilty_pairs(inv, beside, feed, misfits, before, len(pairs))
+    answer = guilty_pairs(inv, small, misfits, len(pairs))
     try:
         other = None if answer.verdict else others()
     except EngineError:
@@ -124,28 +131,23 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
 
 
 def against_itself(
-    inv: Investigation,
-    beside: Correspondence,
-    plain: Model,
-    feed: Feed,
-    misfits: Sequence[QuantizerMisfit],
-    before: Mapping[str, float],
-    count: int,
+    inv: Investigation, small: Quantization, plain: Model, misfits: Sequence[QuantizerMisfit], count: int
 ) -> Answer | None:
     """Judge the quantizers of a model with weights of its own, trained with them in it, by the model without them.
 
     That is done where most of the difference to the reference's model goes with the quantizers.
     """
     of_plain = inv.about(inv.question.on_model(plain))
-    answer = guilty_pairs(of_plain, beside, feed, misfits, output_errors(of_plain, beside.paired, feed), count)
+    errors = output_errors(of_plain, small.beside.paired, small.feed)
+    answer = guilty_pairs(of_plain, dataclasses.replace(small, errors=errors), misfits, count)
     verdict, fitting = answer.verdict, answer.findings.get("calibrated")
     if verdict is None or fitting is None:
         return None
-    after = output_errors(inv, fitting.model, feed)[fitting.output]
-    fitting = dataclasses.replace(fitting, before=before[fitting.output], after=after)
+    after = output_errors(inv, fitting.model, small.feed)[fitting.output]
+    fitting = dataclasses.replace(fitting, before=small.errors[fitting.output], after=after)
     words = "; compared with the same model without quantizers, whose weights are not the reference's"
     verdict = dataclasses.replace(
-        verdict, summary=verdict.summary + words, next=(inspect_command(inv, beside.changed),)
+        verdict, summary=verdict.summary + words, next=(inspect_command(inv, small.beside.changed),)
     )
     return Answer(verdict, Findings(calibrated=fitting))
 
@@ -157,15 +159,9 @@ def inspect_command(inv: Investigation, changed: Model) -> str:
     return shlex.join(["triage", "inspect", "quantizers", str(changed.path), *original, *inputs])
 
 
-def guilty_pairs(
-    inv: Investigation,
-    beside: Correspondence,
-    feed: Feed,
-    misfits: Sequence[QuantizerMisfit],
-    errors: Mapping[str, float],
-    count: int,
-) -> Answer:
+def guilty_pairs(inv: Investigation, small: Quantization, misfits: Sequence[QuantizerMisfit], count: int) -> Answer:
     """Calibrate the quantizers that do not fit; if that brings the outputs back, they are to blame."""
+    beside, feed, errors = small.beside, small.feed, small.errors
     changed = beside.paired
     output = max(errors, key=lambda name: errors[name])
     before = after = errors[output]

@@ -1,11 +1,12 @@
-"""Pairs whose halves have another scale or zero point: what a DequantizeLinear brings back is not what was quantized.
+"""DequantizeLinear nodes that do not bring back what was quantized: by their numbers, before anything is evaluated.
 
-No calibration writes such a pair, so that nothing need be evaluated to know it; the same file with one scale and zero
-point in both halves tells what that costs, and is the remedy.
+The halves of a pair have another scale or zero point; or the integers of a bias are the original's times a number. No
+calibration writes either. The same file with the right numbers tells what that costs, and is the remedy.
 """
 
 import contextlib
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,17 +18,33 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.errors import DataError, EngineError
 from tensortriage.model.ir.graph import Graph
-from tensortriage.model.quantization.qdq import Quantizer
+from tensortriage.model.quantization.qdq import Quantizer, dequantized
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
-from tensortriage.values.text import magnitude
+from tensortriage.values.dtype import DType
+from tensortriage.values.text import magnitude, times
 
 QUESTION = "is the target's model a sound quantization?"
 _NAMED = 12
 
 
-def unequal_pairs(graph: Graph, pairs: Sequence[Quantizer]) -> list[tuple[Quantizer, str]]:
-    """Return the pairs whose halves have another scale or zero point, with what is other, in words."""
+@dataclasses.dataclass(frozen=True)
+class Unequal:
+    """A DequantizeLinear that does not bring back what was quantized.
+
+    Attributes:
+        pair: The pair.
+        words: What is other.
+        right: The numbers that belong into its constants, by name.
+    """
+
+    pair: Quantizer
+    words: str
+    right: Mapping[str, np.ndarray]
+
+
+def unequal_pairs(graph: Graph, pairs: Sequence[Quantizer]) -> list[Unequal]:
+    """Return the pairs whose halves have another scale or zero point."""
     found = []
     for pair in pairs:
         if pair.of_weight:
@@ -36,50 +53,74 @@ def unequal_pairs(graph: Graph, pairs: Sequence[Quantizer]) -> list[tuple[Quanti
         for word, given, own in (("scale", scale, pair.scale), ("zero point", zero, pair.zero_point)):
             one, other = _numbers(graph, given), _numbers(graph, own)
             if (one.size != other.size and 1 not in (one.size, other.size)) or not np.all(one == other):
-                found.append((pair, f"its {word} is {_few(other)}, that of its QuantizeLinear {_few(one)}"))
+                same = own and given and graph.constants[own].shape == graph.constants[given].shape
+                right = {own: graph.weight(given)} if same else {}
+                found.append(
+                    Unequal(pair, f"its {word} is {_few(other)}, that of its QuantizeLinear {_few(one)}", right)
+                )
+    return found
+
+
+def rescaled_biases(graph: Graph, pairs: Sequence[Quantizer], originals: Mapping[str, np.ndarray]) -> list[Unequal]:
+    """Return the biases whose integers, within a step each, are the original's numbers at another scale.
+
+    Args:
+        graph: The file, its quantizers written as pairs.
+        pairs: Its pairs.
+        originals: The original's numbers by the result of the DequantizeLinear.
+    """
+    found = []
+    for pair in pairs:
+        if pair.dtype is not DType.INT32 or pair.result not in originals or pair.scale not in graph.constants:
+            continue
+        was, now = (np.ravel(each).astype(np.float64) for each in (originals[pair.result], dequantized(graph, pair)))
+        scale = graph.weight(pair.scale)
+        if was.shape != now.shape or not now.any():
+            continue
+        factor = float(was @ now / (now @ now))
+        if factor <= 0.0 or np.all(np.abs(was - now) <= scale) or np.any(np.abs(was - factor * now) > factor * scale):
+            continue
+        words = (
+            f"its scale is {_few(np.ravel(scale))}, with which its integers are {times(1.0 / factor)} the original's "
+            f"bias; {_few(np.ravel(scale * factor))} is right, as that of its input times that of its weights"
+        )
+        found.append(Unequal(pair, words, {pair.scale: (scale * factor).astype(scale.dtype)}))
     return found
 
 
 def of_unequal(
-    inv: Investigation, beside: Correspondence, unequal: Sequence[tuple[Quantizer, str]], commands: Sequence[str]
+    inv: Investigation, beside: Correspondence, unequal: Sequence[Unequal], commands: Sequence[str]
 ) -> Answer:
-    """Return the verdict on such pairs.
+    """Return the verdict on such nodes.
 
     Args:
         inv: The investigation, of the original.
         beside: The quantized model beside it.
-        unequal: The pairs, and what is other.
+        unequal: What is other.
         commands: What to run next.
     """
-    inv.record.answered(
-        QUESTION, f"no: the halves of {len(unequal)} pairs differ", pairs=[pair.dequantize for pair, _ in unequal]
-    )
-    named = [(beside.in_file(pair.dequantize), pair.result, reason) for pair, reason in unequal[:_NAMED]]
-    culprits = [Culprit(node.name, node.op_type, value, reason=reason) for node, value, reason in named]
+    bias = unequal[0].pair.of_weight
+    what = f"{len(unequal)} biases have another scale" if bias else f"the halves of {len(unequal)} pairs differ"
+    inv.record.answered(QUESTION, f"no: {what}", pairs=[each.pair.dequantize for each in unequal])
+    named = [(beside.in_file(each.pair.dequantize), each) for each in unequal[:_NAMED]]
+    culprits = [Culprit(node.name, node.op_type, each.pair.result, reason=each.words) for node, each in named]
     first = culprits[0]
     others = f", and so of {len(unequal) - 1} more" if len(unequal) > 1 else ""
-    summary = (
-        f"{first.op_type} '{first.node}' does not bring back what was quantized: {first.reason}{others}; one scale and "
-        "zero point belong into both halves of a pair"
-    )
+    rule = "" if bias else "; one scale and zero point belong into both halves of a pair"
+    summary = f"{first.op_type} '{first.node}' does not bring back what was quantized: {first.reason}{others}{rule}"
     verdict = Conclusion(VerdictKind.QUANTIZATION, OBSERVED, summary, culprits=culprits, next=commands)
-    return Answer(verdict, Findings(calibrated=_mended(inv, beside, unequal)))
+    words = "the right scale of each bias" if bias else "one scale and zero point in both halves of each pair"
+    return Answer(verdict, Findings(calibrated=_mended(inv, beside, unequal, words)))
 
 
-def _mended(inv: Investigation, beside: Correspondence, unequal: Sequence[tuple[Quantizer, str]]) -> Calibrated | None:
-    """Return the model with the numbers of the QuantizeLinear in both halves, where that brings outputs nearer."""
-    graph, values = beside.paired.graph, dict[str, np.ndarray]()
-    for pair, _ in unequal:
-        scale, zero = (*graph.node(pair.quantize).inputs[1:], "")[:2]
-        for given, own in ((scale, pair.scale), (zero, pair.zero_point)):
-            if own and given and graph.constants[own].shape == graph.constants[given].shape:
-                values[own] = graph.weight(given)
+def _mended(inv: Investigation, beside: Correspondence, unequal: Sequence[Unequal], words: str) -> Calibrated | None:
+    """Return the model with the right numbers, where that brings outputs nearer."""
+    values = {name: array for each in unequal for name, array in each.right.items()}
     feed, mended = inv.question.feeds[0], freeze(beside.paired, values)
     with contextlib.suppress(EngineError, DataError):
         before, after = output_errors(inv, beside.paired, feed), output_errors(inv, mended, feed)
         output = max(before, key=lambda name: before[name])
         if after[output] < before[output]:
-            words = "one scale and zero point in both halves of each pair"
             return Calibrated(mended, output, before[output], after[output], "pair", words)
     return None
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.thresholds import LEAST_EQUAL_RUNS, RARE_RUN
-from tensortriage.compare.judgement.within import within_fp32
+from tensortriage.compare.judgement.within import is_noise, within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence
@@ -30,6 +30,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.transforms.constant_folding import RANDOM
 from tensortriage.runs.observation.experiment import Experiment, Measurement
 from tensortriage.search.statistics.repeats import QUICK_RISK, Rate, runs_needed
 from tensortriage.values.store import MemoryStore
@@ -86,7 +87,8 @@ def run_to_run(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         inv.record.answered(QUESTION, f"yes: {runs} runs are bit-equal{by_rule}", runs=runs, differing_at_most=excluded)
         return None
     facts = {"runs": runs, "differing": differing, "moved": moved}
-    if within_fp32(moved[largest], worst.floors.fp32.get(largest, 0.0)):
+    drawn = any(node.op_type in RANDOM for node in inv.model.graph.nodes) and is_noise(moved[largest])
+    if within_fp32(moved[largest], worst.floors.fp32.get(largest, 0.0)) and not drawn:
         inv.record.answered(QUESTION, f"nearly: runs differ by {error_size(moved[largest])}, below the floor", **facts)
         return None
     often = f" in {differing} of {runs} runs" if 0 < differing < runs - 1 else ""
@@ -163,6 +165,8 @@ def unstable(
     if order.words:
         return of_order(inv, order, f"output '{output}' moves by {error_size(error)}{place}", [first] if first else [])
     often = "" if rate.estimate > 0.5 else f", in {rate.failed} of {rate.runs} runs"
+    if first and first.op_type in RANDOM:
+        place += ", which draws random numbers on any engine: to compare, make them an input of the model"
     return Conclusion(
         VerdictKind.NONDETERMINISTIC_RUN,
         OBSERVED if first else MOVES_UNNAMED,

@@ -97,6 +97,10 @@ class _Sequences:
         with self.inv.lab.session(self.inv.question.target, self.inv.model, sequence=True) as ask:
             return [dict(ask(each)) for each in self.feeds]
 
+    def first_of_its_session(self, feed: Feed) -> _Values:
+        with self.inv.lab.session(self.inv.question.target, self.inv.model, sequence=True) as ask:
+            return dict(ask(feed))
+
     def alike(self, one: _Values, other: _Values) -> bool:
         """Return whether outputs are equal, or as near as floors allow."""
         return all(
@@ -130,6 +134,8 @@ class _Sequences:
             )
             judged = self.judged(runs[0], settled)
             return RunOrder(f"{which}{judged}", _KEPT if judged == _FIRST_IS_RIGHT else _WARM)
+        if self.other is not None and not self.alike(self.first_of_its_session(self.other), runs[AT_FIRST]):
+            return RunOrder("something of the first feed of its session is left in the results of later ones", _KEPT)
         return RunOrder()
 
     def after_another(self, settled: _Values, on_other: _Values, after: _Values) -> RunOrder:

@@ -5,7 +5,7 @@ import pytest
 from onnx import numpy_helper
 
 from models import proto
-from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
+from tensortriage.diagnose.rungs.quantization.model_errors import Quantization, output_errors
 from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.model.model import Model
@@ -40,7 +40,7 @@ def judged(investigate, tmp_path):
         # The numbers are known to be those of the original, however little they are like what is there now.
         weights = {"one_dequantized": ONE, "two_dequantized": TWO}
         before = output_errors(inv, small, feed)
-        verdict = of_other_weights(inv, beside, feed, weights, before, {"y": 1e-7})
+        verdict = of_other_weights(inv, Quantization(beside, feed, weights, before, {"y": 1e-7}))
         return verdict, {name: moves_of(small.graph, name, weights) for name in weights}
 
     return judge

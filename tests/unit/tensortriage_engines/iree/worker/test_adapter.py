@@ -9,7 +9,6 @@ import pytest
 
 from tensortriage_engines.iree.worker import adapter
 from tensortriage_engines.iree.worker.adapter import IreeSession
-from tensortriage_engines.iree.worker.imported_text import ImportedModel
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.exchange import Item
 
@@ -24,14 +23,6 @@ echo "$said" > "$made"
 exit 0
 """
 """Writes its arguments, and of the compiler what it compiles behind them."""
-TEXT = """module {
-  func.func @main(%arg0: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> attributes {} {
-    %1 = torch.operator "onnx.Exp"(%arg0) : (!torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>
-    %2 = torch.operator "onnx.Relu"(%1) : (!torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>
-    return %2 : !torch.vtensor<[2],f32>
-  }
-}
-"""
 
 
 @pytest.fixture
@@ -50,7 +41,7 @@ def programs(tmp_path, monkeypatch):
 
 def options(**given):
     x, y = ({"name": name, "dtype": "float32", "shape": [2]} for name in "xy")
-    words = {"declared": {"inputs": [x], "outputs": [y]}, "nodes": [["Exp", ["a"]], ["Relu", ["y"]]], "flags": {}}
+    words = {"declared": {"inputs": [x], "outputs": [y]}, "flags": {}}
     return {"precision": "fp32", "opset": "17", **{key: json.dumps(word) for key, word in words.items()}, **given}
 
 
@@ -73,11 +64,6 @@ def test_options_become_flags_of_the_compiler(programs, given, words):
     assert source.endswith("model.mlir")
     assert flags == [*adapter._BACKEND, *words]
     assert imported.split() == [str(model), "--opset-version", "17"]
-
-
-def test_text_is_compiled_as_it_is(programs):
-    programs()
-    assert adapter._compiled("some text", options()).decode().splitlines()[1] == "some text"
 
 
 def test_a_refusal_is_told_without_the_place_in_the_text(programs):
@@ -123,9 +109,9 @@ class Runtime:
 FEED = {"x": Item("x", np.float32([1, 2]))}
 
 
-def opened(runtime, given=None, **words):
+def opened(runtime, **words):
     chosen = options(**words)
-    return IreeSession(runtime, b"content", json.loads(chosen["declared"]), {}, chosen, given)
+    return IreeSession(runtime, b"content", json.loads(chosen["declared"]), {}, chosen)
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("fp32", "float32"), ("fp16", "float16")])
@@ -149,24 +135,8 @@ def test_a_module_that_the_runtime_refuses(runtime):
     assert caught.value.kind is AdapterFailure.BUILD
 
 
-def test_inner_values_come_of_a_second_module_that_returns_them_too(programs):
-    programs()
-    runtime = Runtime()
-    session = opened(runtime, ImportedModel(TEXT))
-    for _ in range(2):
-        (item,) = session.seen(FEED, ("stranger", "a"))
-        assert (item.name, item.array.tolist()) == ("a", [3, 6])
-    assert len(runtime.loaded) == 2  # it is compiled once
-    assert b"return %2, %1" in runtime.loaded[1]
-    assert list(session.seen(FEED, ("stranger",))) == []
-    assert list(opened(Runtime()).seen(FEED, ("a",))) == []
-
-
-def test_a_file_of_another_model_is_refused(tmp_path, monkeypatch):
+def test_an_earlier_conversion_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(adapter, "imported", lambda library: (Runtime(),))
-    (tmp_path / "m.mlir").write_text(TEXT.replace("[2]", "[3]"))
-    with pytest.raises(AdapterError, match="the file has inputs"):
-        adapter.compile(tmp_path / "m.onnx", options(file=str(tmp_path / "m.mlir")))
     (tmp_path / "m.vmfb").write_bytes(b"kept")
     session = adapter.compile(tmp_path / "m.onnx", options(converted=str(tmp_path / "m.vmfb")))
     assert session.answer("converted", {}, {}, None)[1][0].array.tobytes() == b"kept"

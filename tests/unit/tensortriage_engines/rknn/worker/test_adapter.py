@@ -130,7 +130,9 @@ FEED = {"x": Item("x", np.float32([[1, 2]]))}
 
 
 def opened(network, scratch):
-    return SimulatedSession(network, scratch, DECLARED, {}, [{"name": "r", "nodes": []}], {"c": [2]}, {})
+    return SimulatedSession(
+        network, scratch, DECLARED, {}, [{"name": "r", "nodes": []}], adapter.ModelValues({"c": [2]}, {})
+    )
 
 
 def test_the_simulator_runs_with_channels_first(scratch):

@@ -23,7 +23,7 @@ def runtime(monkeypatch):
 
 
 def session(engine: Engine) -> DeserializedEngine:
-    return DeserializedEngine(module(), None, engine, Cuda(), LogMiner(echo=False), {}, [])
+    return DeserializedEngine(module(), engine, Cuda(), LogMiner(echo=False), {}, [])
 
 
 def feed(**arrays: np.ndarray) -> dict[str, Item]:

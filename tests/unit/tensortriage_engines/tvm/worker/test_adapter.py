@@ -6,10 +6,9 @@ import sys
 import types
 
 import numpy as np
-import onnx
 import pytest
 
-from models import proto, write
+from models import write
 from tensortriage_engines.tvm.worker import adapter
 from tensortriage_engines.tvm.worker.adapter import TvmSession
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
@@ -37,7 +36,7 @@ class Tvm(types.ModuleType):
     def __init__(self, function=lambda array: Tensor(array * 2), refusal=None):
         super().__init__("tvm")
         self.__version__, self.refusal, self.asked = "0", refusal, []
-        self.runtime = types.SimpleNamespace(tensor=Tensor, load_module=lambda path: function)
+        self.runtime = types.SimpleNamespace(tensor=Tensor)
         self.transform = types.SimpleNamespace(PassContext=self.context)
         self.relax = types.SimpleNamespace(VirtualMachine=lambda built, device: self.machine(built))
         self.function = function
@@ -120,13 +119,6 @@ def test_no_tvm_is_told(monkeypatch, tmp_path):
     assert (caught.value.kind, caught.value.slug) == (AdapterFailure.MISSING, "tvm-missing")
 
 
-def test_inner_values_are_all_results_of_nodes_that_are_neither_constants_nor_outputs():
-    body = "c = Constant<value_float = 1.0>()  a, m = Dropout(x)  y = Add(a, c)"
-    graph = proto(f"g (float[2] x) => (float[2] y) {{ {body} }}").graph
-    graph.node.append(onnx.helper.make_node("Dropout", ["x"], ["d", ""]))
-    assert adapter._inner(graph) == ["a", "m", "d"]
-
-
 @pytest.mark.parametrize(
     ("result", "found"),
     [
@@ -140,70 +132,11 @@ def test_inner_values_are_all_results_of_nodes_that_are_neither_constants_nor_ou
 )
 def test_results_are_one_or_several_tensors_or_shapes(result, found):
     tvm = Tvm()
-    session = TvmSession(tvm, lambda array: result, DECLARED, {}, OPTIONS)
+    session = TvmSession(tvm, lambda array: result, DECLARED, {})
     assert [array.tolist() for array in session.call([np.ones(2)])] == found
 
 
-@pytest.mark.parametrize(
-    ("function", "declared", "words"),
-    [
-        (lambda array: Tensor(array * 2), [2], ""),
-        (lambda array: Tensor(array * 2), None, ""),
-        (lambda array: Tensor(array[:1]), [2], "the library gives 'y' the shape"),
-        (lambda array: 1 / 0, [2], "ZeroDivisionError"),
-        (lambda array: [], [2], "0 results came"),
-    ],
-)
-def test_a_library_is_run_on_zeros_before_it_is_trusted(installed, tmp_path, function, declared, words):
-    installed(function)
-    outputs = [{"name": "y", "dtype": "float32", "shape": declared}]
-    options = {"declared": json.dumps({**DECLARED, "outputs": outputs}), "file": str(tmp_path / "m.so")}
-    if words:
-        with pytest.raises(AdapterError, match=words) as caught:
-            adapter.compile(model(tmp_path), options)
-        assert caught.value.kind is AdapterFailure.BUILD
-    else:
-        (item,) = adapter.compile(model(tmp_path), options).run(FEED)
-        assert item.array.tolist() == [2, 4]
-
-
-SAVED = {"a": 1, "b": 2}
-
-
-class Saved:
-    """A module given in a file: binding 1 holds ``a``, three times the input, and 2 ``b``, six times."""
-
-    inputs = outputs = ((2,),)
-
-    def __init__(self):
-        self.bindings = []
-
-    def bound(self, places=()):
-        self.bindings.append(places)
-        return lambda array: [Tensor(array * 3 * place) for place in places] if places else Tensor(array * 2)
-
-
-def test_values_of_a_given_module_come_of_a_second_one_that_returns_them(installed):
-    tvm, saved = installed(), Saved()
-    session = TvmSession(tvm, saved.bound(), DECLARED, {}, OPTIONS, saved, {"a": 1, "b": 2})
-    assert list(session.seen(FEED, ("stranger",))) == []
-    for wanted in (("stranger", "b", "a"), ("a",), ("b", "a")):
-        found = {item.name: item.array.tolist() for item in session.seen(FEED, wanted)}
-        assert found == {name: [3.0 * SAVED[name], 6.0 * SAVED[name]] for name in wanted if name != "stranger"}
-    assert saved.bindings == [(), [2, 1]]  # it is compiled once
-
-
 def test_another_session_runs_what_is_compiled(installed):
-    session = TvmSession(installed(refusal=RuntimeError("no")), lambda array: Tensor(array * 2), DECLARED, {}, OPTIONS)
+    session = TvmSession(installed(refusal=RuntimeError("no")), lambda array: Tensor(array * 2), DECLARED, {})
     (item,) = session.another().run(FEED)
     assert item.array.tolist() == [2, 4]
-
-
-def test_places_of_values_are_asked_of_a_model_with_all_its_values_as_outputs(installed, tmp_path):
-    tvm = installed()
-    saved = types.SimpleNamespace(values=lambda module, names: dict.fromkeys(names, 7))
-    assert adapter._places(saved, model(tmp_path)) == {"y": 7, "a": 7}
-    ((imported, apart),) = tvm.asked
-    assert (apart, [value.name for value in imported.graph.output]) == (True, ["y", "a"])
-    installed(refusal=RuntimeError("no"))
-    assert adapter._places(saved, model(tmp_path)) == {}

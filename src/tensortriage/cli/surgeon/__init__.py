@@ -1,1 +1,0 @@
-"""``triage surgeon``: edits of models."""

@@ -1,0 +1,113 @@
+"""Of several attributes that a file changed at one op, which makes the difference? Each is tried alone."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.diagnose.sdk import (
+    Answer,
+    Casting,
+    Conclusion,
+    Evidence,
+    Graph,
+    Investigation,
+    TriageError,
+    VerdictKind,
+    check_feed,
+    is_minor,
+    rung,
+)
+from tensortriage.model.sdk import Correspondence
+from tensortriage_meanings.rewrite import Rewriter
+from tensortriage_meanings.search import Unexplained
+from tensortriage_meanings.site import Meaning
+
+QUESTION = "which of its attributes makes the difference?"
+
+
+@rung(
+    QUESTION,
+    reads=("concluded", "model_diff"),
+    cost="a run of the reference for each attribute, where several of one op differ",
+    ends=(VerdictKind.MODEL_CHANGED,),
+    after="what is at fault?",
+)
+def attribute_apart(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
+    """Name first the attribute that makes the difference, where several of the first culprit differ."""
+    found, beside = evidence.concluded, evidence.model_diff
+    if found is None or found.kind is not VerdictKind.MODEL_CHANGED or beside is None or not found.culprits:
+        return None
+    first = found.culprits[0]
+    changes = beside.diff.at.get(first.node, ())
+    own = changes[0].reference_node if changes else ""
+    ways = _ways(beside, own, first.node)
+    told = {change.reason: way for change in changes for way in ways if way.words in change.reason}
+    if len(told) < 2 or not first.reason:
+        return None
+    try:
+        kept, left = _enough(inv, beside, own, told)
+    except TriageError as error:
+        inv.record.answered(QUESTION, f"unknown: {error.message}")
+        return None
+    if not is_minor(left, 1.0):
+        inv.record.answered(QUESTION, "none of them, alone or together", left=left)
+        return None
+    rest = [_short(each) for each in told if each not in kept]
+    together = "alone" if len(kept) == 1 else "together"
+    words = ", ".join([kept[0], *map(_short, kept[1:])])
+    reason = f"{words}, which make{'s' * (len(kept) == 1)} the difference {together}"
+    reason += f"; of no matter here: {'; '.join(rest)}" if rest else ""
+    inv.record.answered(QUESTION, words, left=left)
+    culprits = [dataclasses.replace(first, reason=reason), *found.culprits[1:]]
+    return dataclasses.replace(found, summary=found.summary.replace(first.reason, reason, 1), culprits=culprits)
+
+
+def _short(reason: str) -> str:
+    return reason.rpartition("in another way: ")[2]
+
+
+def _ways(beside: Correspondence, own: str, other: str) -> Sequence[Meaning]:
+    """Return each attribute of a node of the file as a change of the original's; its name is in the words."""
+    was, now = _attributes(beside.original.graph, own), _attributes(beside.plain.graph, other)
+    names = (name for name in {**was, **now} if was.get(name) != now.get(name))
+    return [Meaning(f" {name}", {name: _plain(now.get(name))}) for name in names]
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _attributes(graph: Graph, name: str) -> Mapping[str, object]:
+    return graph.node(name).attributes if name in graph else {}
+
+
+def _enough(
+    inv: Investigation, beside: Correspondence, own: str, told: Mapping[str, Meaning]
+) -> tuple[list[str], float]:
+    """Return the fewest changes of a node, by their words, that give the file's outputs, and what is left then.
+
+    The one that comes nearest is kept, then the one that comes nearest on top of it.
+    """
+    feed, reference, file = inv.question.feeds[0], inv.question.reference, beside.changed
+    theirs = inv.lab.outputs(reference, file, check_feed(feed, file.inputs, casting=Casting.ROUND))
+    outputs = {spec.name: np.asarray(theirs[spec.name]) for spec in inv.model.outputs if spec.name in theirs}
+    rewriter = Rewriter(beside.original)
+
+    def off(words: Sequence[str]) -> float:
+        attributes = {name: value for each in words for name, value in told[each].attributes.items()}
+        try:
+            changed = rewriter.rewritten({own: Meaning("", attributes)}) if words else beside.original
+            with inv.lab.session(reference, changed, sequence=True) as ask:
+                return subject.distance(ask(feed))
+        except (TriageError, ValueError, TypeError):
+            return math.inf
+
+    subject = Unexplained(beside.original, lambda _: {}, outputs, lambda *_: None)
+    before, kept, left = off([]), list[str](), 1.0
+    while len(kept) < len(told) and before and not is_minor(left, 1.0):
+        tried = {each: off([*kept, each]) / before for each in told if each not in kept}
+        kept.append(min(tried, key=tried.__getitem__))
+        left = tried[kept[-1]]
+    return kept, left

@@ -1,0 +1,30 @@
+"""Outputs that a program saved: does it understand an operator otherwise than the model says?"""
+
+from collections.abc import Callable, Mapping
+
+from tensortriage.diagnose.sdk import Feed, Model
+from tensortriage_meanings.rung import searched
+from tensortriage_meanings.search import Tensors, Unexplained
+from tensortriage_meanings.subject import Disputed, Disputer, DisputingSide
+
+
+def understood_otherwise(
+    model: Model,
+    feed: Feed,
+    theirs: Tensors,
+    *,
+    run: Callable[[Model], Tensors],
+    limits: Callable[[Model, Tensors], Mapping[str, float] | None],
+) -> str:
+    """Return what the program that saved outputs understands otherwise, and what to do; empty where none is known.
+
+    Args:
+        model: The network.
+        feed: Its inputs.
+        theirs: What was saved, of its outputs.
+        run: Computes these outputs of a changed model; raises a TriageError where it cannot be run.
+        limits: The judge's limits of a changed model's outputs, by name, if what was saved is within; else None.
+    """
+    who = Disputer("the program that saved them", DisputingSide.TARGET)
+    about = Disputed(Unexplained(model, run, theirs, limits), feed, who, True, next(iter(theirs)))
+    return searched(about).sentence

@@ -1,0 +1,1 @@
+"""Edits of models by hand, ``triage surgeon``: each is proven against the model before it is written."""

@@ -1,0 +1,1 @@
+"""The commands ``triage surgeon sanitize``, ``extract`` and ``insert``."""
