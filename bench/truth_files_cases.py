@@ -20,12 +20,18 @@ from truth_files_mistakes import OTHER_ZERO, RANGES, SUFFIXES, WEIGHTS, File, Pl
 from truth_files_sound import SOUND, USELESS, quiet
 from truth_files_structure import STRUCTURE
 
+from tensortriage.api import Model
+from tensortriage.engines.cpu_features import sums_in_int16
+from tensortriage.model.quantization.int8_products import unsigned_weights
+
 SOUND_LOSS = 0.3
 """Relative error from which nobody would call a file sound; below the half from which it is of no use."""
 LOST = 0.5
 """Relative error from which a file is of no use, as `tensortriage.compare.judgement.thresholds` has it."""
 VISIBLE = 1.5
 """How many times the loss of the sound file a mistake has to move the outputs by."""
+CUT_OFF = ("match", "rounding", "quantization")
+"""What may be said of a file of which kernels cut off about as much as it loses anyway."""
 NOISE = 1e-5
 """The same of files that lose nothing: some 30 times what another order of sums makes in float32."""
 BETWEEN = 40
@@ -119,7 +125,9 @@ def made(name: str) -> FileCase:
     if group == "sound":
         if lost > SOUND_LOSS:
             raise LeftOut(f"not sound: loses {lost:.2g}")
-        return FileCase(name, home, path, lost, ("match", "rounding"))
+        if (cut := _cut_off(home, path)) < VISIBLE:
+            return FileCase(name, home, path, lost, ("match", "rounding"))
+        return FileCase(name, home, path, lost, ("quantization",) if cut > 2 * VISIBLE else CUT_OFF)
     if lost < LOST:
         raise LeftOut(f"of use: loses {lost:.2g}")
     return FileCase(name, home, path, lost, ("range-overflow", "quantization") if "fp16" in file else ("quantization",))
@@ -221,11 +229,29 @@ def _behind(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> list[str
     return found
 
 
-def _outputs(home: Path, path: Path) -> Sequence[np.ndarray]:
-    """Return the outputs of all feeds, by ONNX Runtime as the file says."""
+def _cut_off(home: Path, path: Path) -> float:
+    """Return what ONNX Runtime's kernels here cut off in int16, as a multiple of what the file loses, on any feed."""
+    if not sums_in_int16():
+        return 0.0
+    exact = unsigned_weights(Model.load(path))  # of the same numbers, summed in int32
+    if exact is None:
+        return 0.0
+    with tempfile.TemporaryDirectory() as place:
+        exact.save(other := Path(place) / "exact.onnx")
+        every = (_outputs(home, home / "model.onnx"), _outputs(home, other), _outputs(home, path, deployed=True))
+    ratios = [
+        _distance([b], [c]) / max(_distance([a], [b]), NOISE)
+        for outputs in zip(*every, strict=True) for a, b, c in zip(*outputs, strict=True)
+    ]  # fmt: skip
+    return max(ratios, default=0.0)
+
+
+def _outputs(home: Path, path: Path, *, deployed: bool = False) -> Sequence[np.ndarray]:
+    """Return the outputs of all feeds, by ONNX Runtime as the file says, or as it computes by itself."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if not deployed:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     arrays = np.load(home / "real.npz")
     wanted = [value.name for value in session.get_inputs()]

@@ -29,9 +29,10 @@ from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.ends import ENDS
 from tensortriage_meanings.table.operands import OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
+from tensortriage_meanings.table.quantizers import QUANTIZERS
 
 QUESTION = "does either side interpret an operator differently?"
-TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS)
+TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *QUANTIZERS)
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )
@@ -60,7 +61,13 @@ class MeaningTold:
     QUESTION,
     reads=("concluded", "results", "local", "wrong_part"),
     cost="runs of the reference for 15 s, if the model has operators with several interpretations",
-    ends=(VerdictKind.MODEL_CHANGED, VerdictKind.COMPARISON_UNSOUND, VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE),
+    ends=(
+        VerdictKind.MODEL_CHANGED,
+        VerdictKind.COMPARISON_UNSOUND,
+        VerdictKind.LOCAL_FAULT,
+        VerdictKind.NON_FINITE,
+        VerdictKind.FUSION_FAULT,
+    ),
     after="what is at fault?",
 )
 def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:

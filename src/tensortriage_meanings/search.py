@@ -256,7 +256,7 @@ def sites_of(rewriter: Rewriter, table: Sequence[MeaningRow]) -> Iterator[Ways]:
         for node in base.ir.graph:
             if node.op_type in row.ops and node.domain in ("", "ai.onnx"):
                 for way in row.ways(MeantNode(node, base.opset, specs)):
-                    groups.setdefault(_key(node.op_type, way), {})[node.name or ""] = way
+                    groups.setdefault("" if row.together else _key(node.op_type, way), {})[node.name or ""] = way
         yield from groups.values()
 
 

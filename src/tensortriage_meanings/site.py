@@ -143,8 +143,10 @@ class MeaningRow:
         ops: Operators that are understood in several ways; empty for those of which `ways` asks the operands.
         ways: Yields the ways in which others may compute a node, the likeliest first.
         since: Opset from which the row can be told; older models are converted first.
+        together: Whether a way is one of all its operators at once, as of the two of a pair.
     """
 
     ops: tuple[str, ...]
     ways: Callable[[MeantNode], Iterable[Meaning]]
     since: int = 0
+    together: bool = False

@@ -120,6 +120,8 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
     misread = kind is VerdictKind.QUANTIZATION and question.target_model is None and evidence.local is not None
     if (misread or kind in (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE)) and found.culprits:
         return _of_ops(inv, feed, found, target)
+    if kind is VerdictKind.FUSION_FAULT and evidence.local is not None:
+        return _of_set(inv, feed, found, target)
     unseen = evidence.local is None or not evidence.local.metrics
     if kind is VerdictKind.ROUNDING:  # ties that are decided otherwise look like rounding
         unseen = found.lost or (unseen and found.confidence_on(question.inputs_word) < _SURE)
@@ -170,6 +172,16 @@ def _of_ops(inv: Investigation, feed: Feed, found: Conclusion, who: Disputer) ->
     seen = who.side is DisputingSide.SOURCE
     store = inv.golden.of(feed) if seen else inv.lab.values(who.engine, ops.model, ops.feed, values)
     return _disputed(inv, ops.model, ops.feed, {name: np.asarray(store[name]) for name in values}, who)
+
+
+def _of_set(inv: Investigation, feed: Feed, found: Conclusion, who: Disputer) -> Disputed | None:
+    """Return ops that are wrong only together, wired to each other, on golden operands."""
+    nodes = [each.node for each in found.culprits]
+    if not nodes or who.engine is None:
+        return None
+    ops = golden_operands(inv, feed).apart([nodes], ends_only=True)
+    made = inv.lab.outputs(who.engine, ops.model, ops.feed)
+    return _disputed(inv, ops.model, ops.feed, {name: np.asarray(made[name]) for name in ops.values}, who)
 
 
 def _of_outputs(inv: Investigation, feed: Feed, theirs: Tensors | TensorStore, who: Disputer) -> Disputed | None:

@@ -88,6 +88,21 @@ for channels, kernels, size, group in ((2, 3, 3, 1), (3, 4, 3, 1), (8, 8, 1, 1),
 """
 
 
+def test_where_the_processor_cannot_be_limited_commands_run_and_a_line_says_so(variables, tmp_path):
+    """Without a compiler there is no library to put into processes, as where a machine does not fault at CPUID."""
+    if not variables:
+        pytest.skip("this processor has nothing to hide")
+    script = [sys.executable, str(TESTS / "without_vnni.py")]
+    shown = [sys.executable, "-c", "import os; print(os.environ['ONEDNN_MAX_CPU_ISA'])"]
+    given = {**os.environ, "PATH": str(tmp_path)}
+    done = subprocess.run([*script, *shown], env=given, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "AVX2\n")
+    assert len(done.stderr.splitlines()) == 1
+    assert without_vnni.NOT_HERE in done.stderr
+    required = subprocess.run([*script, "--required", *shown], env=given, capture_output=True, text=True, check=False)
+    assert (required.returncode, required.stdout) == (1, "")
+
+
 def test_onnx_runtime_adds_pairs_in_int16(variables):
     words = [sys.executable, "-c", KERNELS]
     done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
@@ -146,6 +161,78 @@ def test_a_reference_that_cuts_off_is_none(tmp_path, variables):
     assert "float64 is the reference: onnxruntime:optimization=none adds" in verdict["summary"]
     done = triage(variables, "run", file, "--reference", "onnxruntime", "--target", "float64", "--inputs", feed)
     assert "float64 is the reference" in done.stderr
+
+
+OPENVINO = """
+import numpy as np
+import openvino as ov
+from onnx import TensorProto, helper, numpy_helper
+
+from tensortriage.compare.quantization.int16_sums import saturated_product, windows
+from tensortriage.model.quantization.int16_products import by_tap_padded
+
+rng, core = np.random.default_rng(0), ov.Core()
+for channels, kernels, size, group in ((1, 4, 3, 1), (3, 4, 3, 1), (4, 4, 3, 1), (7, 8, 1, 1), (6, 4, 3, 2)):
+    x = rng.integers(120, 255, (1, channels, 6, 6), endpoint=True).astype(np.uint8)
+    w = rng.integers(-127, 127, (kernels, channels // group, size, size), endpoint=True).astype(np.int8)
+    constants = {"one": np.float32(1), "w": w, "z": np.uint8(0), "n": np.int8(0)}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "one", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "one", "z"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "one", "n"], ["v"]),
+        helper.make_node("Conv", ["d", "v"], ["y"], group=group),
+    ]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    read = core.read_model(model.SerializeToString())
+    compiled = core.compile_model(read, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    found = next(iter(compiled({"x": x.astype(np.float32)}).values()))
+    sides = []
+    for part, some in zip(np.split(x, group, axis=1), np.split(w, group)):
+        part, some = (by_tap_padded(part), by_tap_padded(some)) if group == 1 else (part, some)
+        columns = np.moveaxis(some, 1, -1).reshape(len(some), -1).T
+        sides.append(saturated_product(windows(part, (size, size), 0), columns))
+    right = np.concatenate(sides, axis=1).T.reshape(found.shape)
+    assert np.allclose(found, right, rtol=1e-6), (channels, kernels, size, group)
+"""
+
+
+def test_openvino_adds_pairs_within_a_tap():
+    pytest.importorskip("openvino")
+    words, given = [sys.executable, "-c", OPENVINO], {**os.environ, **without_vnni.OPENVINO_ALONE}
+    done = subprocess.run(words, env=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+CONCAT = """<ir_version: 8, opset_import: ["": 17]>
+g (float[1,8,6,6] x, float[1,8,6,6] z) => (float[1,4,4,4] y) <float s = {0.02}, float t = {0.01}, int8 n = {0}> {
+    [left] l = Relu(x)
+    [right] r = Tanh(z)
+    [concat] c = Concat<axis=1>(l, r)
+    [q] a = QuantizeLinear(c, s, n)
+    [d] b = DequantizeLinear(a, s, n)
+    [e] v = DequantizeLinear(w, t, n)
+    [conv] o = Conv(b, v)
+    [end] y = Relu(o)
+}"""
+
+
+def test_what_openvino_loses_behind_a_concat_is_told_with_its_cure(tmp_path):
+    pytest.importorskip("openvino")
+    message, rng = models.proto(CONCAT), np.random.default_rng(0)
+    message.graph.initializer.append(numpy_helper.from_array(rng.integers(-40, 41, (4, 16, 3, 3)).astype(np.int8), "w"))
+    np.savez(tmp_path / "feed.npz", **{n: rng.uniform(-2.5, 2.5, (1, 8, 6, 6)).astype(np.float32) for n in "xz"})
+    file = models.write(tmp_path / "c.onnx", message)
+    words = (file, "--target", "openvino:precision=fp32", "--inputs", tmp_path / "feed.npz")
+    code, verdict = diagnosed(tmp_path, without_vnni.OPENVINO_ALONE, *words)
+    assert (code, verdict["verdict"]) == (1, "fusion-fault"), verdict["summary"]
+    assert {"concat", "q", "d", "conv"} <= {culprit["node"] for culprit in verdict["culprits"]}
+    assert "cut real numbers to whole ones" in verdict["summary"]
+    assert "activation_type=QUInt8" in verdict["summary"]
 
 
 def test_openvino_cuts_off_by_its_own_limit(tmp_path):

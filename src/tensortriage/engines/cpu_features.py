@@ -18,6 +18,9 @@ _PLAIN_LIMITS = frozenset({"SSE41", "AVX", "AVX2", "AVX512_CORE"})
 _OTHER_KERNELS = frozenset({"tensorrt", "float64", "emulate"})
 """Engines without int8 kernels of a CPU's."""
 
+PAIRED_BY_TAP = frozenset({"openvino"})
+"""Engines whose convolutions add no product of one tap to one of the next: an odd last channel stands alone."""
+
 
 def sums_in_int16(engine: str = "onnxruntime", flags: frozenset[str] | None = None) -> bool:
     """Return whether an engine's int8 kernels here add pairs of products in saturating int16 (VPMADDUBSW).

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import difference
-from tensortriage.engines.cpu_features import sums_in_int16
+from tensortriage.engines.cpu_features import PAIRED_BY_TAP, sums_in_int16
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import by_value, distances
 from tensortriage.envelope.evaluations import Healthy
@@ -24,6 +24,8 @@ from tensortriage.inputs.synthetic.jitter import jitter
 from tensortriage.model.inspect.output_parts import whole, with_parts
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
+from tensortriage.model.quantization.int16_products import int16_products
+from tensortriage.model.quantization.qdq import integer_biases
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs
 from tensortriage.values.dtype import DType
 
@@ -100,7 +102,7 @@ _DRAWN = UNROUNDED.with_options({**UNROUNDED.options, "draw": "1"})
 """An unrounded file whose stored integers are another rounding of its weights."""
 
 
-def of_int16(setting: Setting, floors: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
+def of_int16(setting: Setting, _: Floors, __: Together, values: Sequence[str]) -> dict[str, float]:
     """Return the loss of such kernels at outputs, at most the cost of rounding to 8 bits.
 
     Raises:
@@ -109,9 +111,11 @@ def of_int16(setting: Setting, floors: Floors, together: Together, values: Seque
     """
     if not sums_in_int16(setting.target.name):
         return {}
-    found = of_rewrite(setting, floors, together, values)
+    rounded, by_tap = integer_biases(setting.model) or setting.model, setting.target.name in PAIRED_BY_TAP
+    model = int16_products(rounded, by_tap=by_tap)
+    found = output_errors(setting, model) if model is not None else {}
     own = rounding_costs(setting) if any(found.values()) else {}
-    return {name: min(lost, own.get(name, 0.0)) for name, lost in found.items()}
+    return {name: min(lost, own.get(name, 0.0)) for name, lost in found.items() if name in values}
 
 
 def rounding_costs(setting: Setting) -> Mapping[str, float]:

@@ -112,7 +112,7 @@ def cut_off(lab: Lab, engine: EngineSpec, model: Model, feed: Feed) -> float:
         right = lab.outputs(CORRECTLY_ROUNDED, model, fed)
         if engine.name != "openvino":
             return lost
-        foreseen = lab.outputs(CORRECTLY_ROUNDED, int16_products(model) or model, fed)
+        foreseen = lab.outputs(CORRECTLY_ROUNDED, int16_products(model, by_tap=True) or model, fed)
     except (EngineError, DataError):
         return 0.0
     return _apart(right, made) if _apart(foreseen, made) < _apart(right, made) else 0.0

@@ -40,7 +40,6 @@ from tensortriage.model.quantization.int8_operands import (
     int8_groups,
     int8_operands,
 )
-from tensortriage.model.quantization.int16_products import int16_products
 from tensortriage.model.quantization.qdq import integer_biases, is_quantized
 from tensortriage.model.quantization.whole_numbers import has_narrow_types, rounds_to_integers
 from tensortriage.model.transforms.folded_norms import has_foldable_norms
@@ -238,12 +237,11 @@ REGISTRY: tuple[Explanation, ...] = (
         name="int16-sums",
         words="sums of 8-bit products saturated in int16 on processors without VNNI, by at most the cost of rounding "
         "to 8 bits",
-        avoided="weights in uint8 or in 7 bits, or a processor with VNNI",
+        avoided="weights in 7 bits (or in uint8 on ONNX Runtime), or a processor with VNNI",
         source="ONNX Runtime 1.31.1 and OpenVINO 2026.4.1 without VNNI: a network of five Gemms is 1e-7 from this on "
         "both, of a loss of 4e-2 (tests/engines/test_without_vnni.py; bench/RESULTS.md, Processors without VNNI)",
         cost=of_int16,
         needs=Needs(finite=True),
-        rewrite=lambda model: int16_products(integer_biases(model) or model),
         applies=lambda model: any(map(sums_in_int16, ("onnxruntime", "openvino"))) and is_quantized(model.graph),
         hardware=frozenset({Hardware.CPU}),
         engines=frozenset({"onnxruntime", "openvino"}),

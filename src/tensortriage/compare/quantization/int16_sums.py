@@ -3,9 +3,9 @@
 So does the x86 instruction VPMADDUBSW (Intel 64 manual), which takes unsigned data and signed weights: 255 * 127 * 2 =
 64770 does not fit in int16, which ends at 32767. Pairs follow each other along the summed axis, from its first number
 on; of convolutions channels are innermost. ONNX Runtime 1.31.1 on AVX2 gives these numbers bit for bit in MatMulInteger
-and QLinearConv (tests/engines/test_without_vnni.py); so does OpenVINO 2026.4.1 in the products that were tried. Signed
-data are moved up by 128 first where a kernel does so. Weights of at most 64 in magnitude (7 bits) always fit: 255 * 64
-* 2 = 32640. With VNNI, or unsigned weights, sums are in int32.
+and QLinearConv; so does OpenVINO 2026.4.1, but that without groups the last of an odd number of channels has no partner
+(tests/engines/test_without_vnni.py). Signed data are moved up by 128 first where a kernel does so. Weights of at most
+64 in magnitude (7 bits) always fit: 255 * 64 * 2 = 32640. With VNNI, or unsigned weights, sums are in int32.
 """
 
 import dataclasses

@@ -40,6 +40,13 @@ def rounds(inv: Investigation, evidence: Evidence, nodes: Sequence[str], *, trus
         nodes: The nodes that can be run on golden values, in topological order.
         trusted: Whether the instrumented run fails as the deployed one does, so that its figures say something.
     """
+    graph, fixed = inv.model.graph, made_of_constants(inv.model.graph)
+    own = [name for name in nodes if name not in fixed]
+    for words, sets in _rounds(inv, evidence, own, trusted=trusted):
+        yield words, completed(graph, sets, fixed & {*nodes})
+
+
+def _rounds(inv: Investigation, evidence: Evidence, nodes: Sequence[str], *, trusted: bool) -> Iterator[Round]:
     known = FUNCTIONS, [piece.nodes for piece in evidence.wrong_together]
     if known[1]:
         yield known
@@ -56,6 +63,32 @@ def rounds(inv: Investigation, evidence: Evidence, nodes: Sequence[str], *, trus
                 break
             radius *= 2
     yield from tiles(nodes)
+
+
+def made_of_constants(graph: Graph) -> frozenset[str]:
+    """Return the nodes that compute with constants alone, such as dequantizers of weights."""
+    found: set[str] = set()
+    for node in graph.nodes:
+        makers = [graph.producer(value) for value in node.uses if value not in graph.constants]
+        if all(made is not None and made.name in found for made in makers):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def completed(graph: Graph, sets: Sequence[Sequence[str]], fixed: Collection[str]) -> list[tuple[str, ...]]:
+    """Return sets with the fixed nodes that make their operands: without these a target builds other kernels."""
+    left, found = {*fixed}.difference(*sets), []
+    for item in sets:
+        whole, edge = {*item}, {*item}
+        while edge := {name for each in edge for name in _makers(graph, each)} & left:
+            whole |= edge
+            left -= edge
+        found.append(tuple(sorted(whole, key=lambda name: graph.node(name).index)))
+    return found
+
+
+def _makers(graph: Graph, name: str) -> set[str]:
+    return {made.name for value in graph.node(name).uses if (made := graph.producer(value)) is not None}
 
 
 def tiles(nodes: Sequence[str]) -> Iterator[Round]:
@@ -99,9 +132,7 @@ def functions_with_makers(inv: Investigation, nodes: Collection[str]) -> list[tu
         for region in regions:
             if not any(graph.node(name).op_type in functions for name in region):
                 continue
-            makers = {
-                node.name for name in region for value in graph.node(name).uses if (node := graph.producer(value))
-            }
+            makers = {maker for name in region for maker in _makers(graph, name)}
             whole = {*region, *(name for maker in makers for name in region_of.get(maker, ()))} & known
             yield tuple(sorted(whole, key=lambda name: graph.node(name).index))
 
@@ -153,6 +184,4 @@ def neighbourhood(graph: Graph, seeds: Collection[str], radius: int, nodes: Coll
 
 def neighbours(graph: Graph, name: str) -> set[str]:
     """Return the nodes that a node takes values from or gives values to."""
-    node = graph.node(name)
-    before = {made.name for value in node.uses if (made := graph.producer(value)) is not None}
-    return before | {user.name for value in node.outputs for user in graph.consumers(value)}
+    return _makers(graph, name) | {user.name for value in graph.node(name).outputs for user in graph.consumers(value)}

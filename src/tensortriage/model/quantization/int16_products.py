@@ -33,20 +33,23 @@ _MOST_WEIGHTS = 1 << 25
 """Numbers that the pairs of one convolution may be written with."""
 
 
-def int16_products(model: Model, *, fused: bool = True) -> Model | None:
+def int16_products(model: Model, *, fused: bool = True, by_tap: bool = False) -> Model | None:
     """Return a model whose products by int8 weights saturate in int16; None where all fit.
 
     Args:
         model: The model; it is not changed. Its products are written in pairs in the result, or as MatMulInteger.
         fused: Whether products between pairs count, which a kernel for integers computes where they are fused; those
             of operators on integers always do.
+        by_tap: Whether the last of an odd number of channels has no partner in a convolution; else that is the first of
+            the next tap.
     """
     graph = model.graph
     products = [each for each in int8_products(graph) if fused or not each.in_pairs]
     weights = (each.weight for each in products if each.weight in graph.constants)
     if not any(2 * int(np.abs(graph.weight(name).astype(np.int16)).max(initial=0)) > _FITS for name in weights):
         return None
-    writers = {"MatMul": _product, "Gemm": _product, "Conv": _convolution, "MatMulInteger": _integers}
+    convolution: Writer = functools.partial(_convolution, by_tap=by_tap)
+    writers = {"MatMul": _product, "Gemm": _product, "Conv": convolution, "MatMulInteger": _integers}
     left = {each.node.name for each in int8_products(graph)} - {each.node.name for each in products}
 
     def chosen(write: Writer, body: OperatorBody) -> Results:
@@ -55,6 +58,12 @@ def int16_products(model: Model, *, fused: bool = True) -> Model | None:
 
     taken = {op_type: functools.partial(chosen, write) for op_type, write in writers.items()}
     return with_written(products_as_pairs(model), taken, runtime=())
+
+
+def by_tap_padded(channels_second: np.ndarray) -> np.ndarray:
+    """Return data or weights with an even number of channels, so that pairs do not go beyond one tap of a kernel."""
+    odd = channels_second.shape[1] % 2
+    return np.pad(channels_second, [(0, 0), (0, odd), *[(0, 0)] * (channels_second.ndim - 2)])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,11 +117,13 @@ def _integers(body: OperatorBody) -> Results:
     return (body.op("Sub", _again(body), lost),)
 
 
-def _convolution(body: OperatorBody) -> Results:
+def _convolution(body: OperatorBody, *, by_tap: bool) -> Results:
     data, weight = map(_Operand.of, body.inputs(2))
     kernels = _int8(weight.stored)
+    alone, group = kernels.shape[1], body.attribute("group", 1)
+    refuse_if(alone == 1 and group > 1)  # each channel by itself is summed in int32
+    kernels = by_tap_padded(kernels) if by_tap and group == 1 else kernels
     channels, taps = kernels.shape[1], int(np.prod(kernels.shape[2:]))
-    refuse_if(channels == 1)  # each channel by itself is summed in int32
     pairs = _beyond(np.moveaxis(kernels, 1, -1).reshape(len(kernels), -1).T)
     count, most = pairs.places.shape
     refuse_if(count * most * channels * taps > _MOST_WEIGHTS)
@@ -120,7 +131,7 @@ def _convolution(body: OperatorBody) -> Results:
     for second in (0, 1):  # a pair of zeros at the end of the axis has no second place
         places = np.minimum(pairs.places.reshape(-1) + second, taps * channels - 1)
         wide[np.arange(count * most), places] += pairs.weights[..., second].reshape(-1)
-    wide = np.moveaxis(wide.reshape(-1, *kernels.shape[2:], channels), -1, 1)
+    wide = np.moveaxis(wide.reshape(-1, *kernels.shape[2:], channels), -1, 1)[:, :alone]
     moved = body.type_of(data.stored.name or "") == ir.DataType.INT8
     zero = float(data.zero.reshape(-1)[0]) + 128.0 * moved
     numbers = body.op("Sub", _numbers(body, data.stored), body.constant(zero))

@@ -6,7 +6,9 @@ from hypothesis import given
 import models
 from tensortriage.diagnose.measurements.windows import (
     SMALLEST_TILE,
+    completed,
     disjoint,
+    made_of_constants,
     multiple,
     neighbourhood,
     neighbours,
@@ -45,3 +47,20 @@ def test_regions_of_a_plan_are_those_of_several_known_ops_none_twice():
     assert list(multiple(plan, ["one", "two", "three", "four"])) == [("one", "two"), ("two", "three")]
     assert disjoint(multiple(plan, ["one", "two", "three"])) == [("one", "two")]
     assert list(multiple(plan, ["one", "three"])) == []
+
+
+def test_a_set_has_what_makes_its_weights():
+    """Without the dequantizer of its weight a Conv is one of floats, and its integer kernel is not what is tried."""
+    graph = models.parse("""<ir_version: 8, opset_import: ["": 17]>
+    g (float[2,2] x) => (float[2,2] z) <float[2,2] v = {1,2,3,4}, float s = {0.1}, int8[2,2] u = {1,2,3,4}> {
+        [q] a = QuantizeLinear(v, s)
+        [d] w = DequantizeLinear(a, s)
+        [e] t = DequantizeLinear(u, s)
+        [one] y = MatMul(x, w)
+        [both] r = MatMul(y, t)
+        [two] z = Add(r, w)
+    }""").graph
+    fixed = made_of_constants(graph)
+    assert fixed == {"q", "d", "e"}
+    assert completed(graph, [("one", "both"), ("two",)], fixed) == [("q", "d", "e", "one", "both"), ("two",)]
+    assert completed(graph, [("one", "both")], {"d"}) == [("d", "one", "both")]

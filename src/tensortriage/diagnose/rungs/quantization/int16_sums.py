@@ -23,13 +23,14 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
-from tensortriage.engines.cpu_features import sums_in_int16
+from tensortriage.engines.cpu_features import PAIRED_BY_TAP, sums_in_int16
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.envelope.reference import cut_off, cut_off_in_words
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.int8_products import Int8Product, int8_products, unsigned_weights
+from tensortriage.model.quantization.int16_products import by_tap_padded
 from tensortriage.model.quantization.qdq import seven_bit_weights
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.store import TensorStore
@@ -38,6 +39,8 @@ from tensortriage.values.text import error_size, magnitude
 QUESTION = "do sums of 8-bit products fit in int16?"
 OF_REFERENCE = "does the reference add 8-bit products exactly?"
 CURES = "weights in uint8 (QUInt8) or in 7 bits (reduce_range), or a processor with VNNI"
+SEVEN_BITS = "weights in 7 bits (reduce_range), or a processor with VNNI"
+"""For engines that do not multiply integers by uint8 weights."""
 SWITCH = "config.session.x64quantprecision"
 """Session option of ONNX Runtime that makes it turn int8 weights into uint8 ones as it builds."""
 
@@ -112,19 +115,22 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     first = next(iter(beyond))
     answer = "no" if is_decisive(explained) else "not in every op, but that does not explain the error"
-    told = f"with {cure.words} target and reference differ by {error_size(cure.after)} instead of {error_size(before)}"
+    left = before * (1.0 - explained) ** 0.5
+    told = f"with {cure.words} target and reference differ by {error_size(left)} instead of {error_size(before)}"
     inv.record.answered(
         QUESTION,
         f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; {told}",
         error=before,
-        error_without=cure.after,
+        error_without=left,
         sums={name: {"largest": s.largest, "saturated": s.saturated, "error": s.error} for name, s in beyond.items()},
     )
     if not is_decisive(explained):
         return None
     most = beyond[first].error
-    culprits = [_culprit(inv.model.graph.node(name), sums) for name, sums in beyond.items() if counts(sums.error, most)]
     target = inv.question.target
+    cures = SEVEN_BITS if target.name in WAYS[0].not_on else CURES
+    worst = [(inv.model.graph.node(name), sums) for name, sums in beyond.items() if counts(sums.error, most)]
+    culprits = [_culprit(node, sums, cures) for node, sums in worst]
     switched = target.with_options({**target.options, SWITCH: "1"})
     verdict = Conclusion(
         VerdictKind.QUANTIZATION,
@@ -179,6 +185,8 @@ def _beyond(inv: Investigation, evidence: Evidence, products: tuple[Int8Product,
         zero = int(points.reshape(-1)[0]) if points is not None and points.size == 1 else 0
         if data is None or weight is None or data.dtype not in (np.int8, np.uint8):
             continue
+        if inv.question.target.name in PAIRED_BY_TAP and weight.ndim > 2 and data.shape[1] == weight.shape[1]:
+            data, weight = by_tap_padded(data), by_tap_padded(weight)
         factors = _factors(each.node, data, weight, zero)
         if factors is not None and (sums := int16_sums(factors[0], zero, factors[1])).saturated > 0.0:
             saturated_ops[each.node.name] = sums
@@ -207,12 +215,12 @@ def _dilations(node: Node) -> tuple[int, ...]:
     return tuple(dilations) if isinstance(dilations, (tuple, list)) else ()
 
 
-def _culprit(node: Node, sums: Int16Sums) -> Culprit:
+def _culprit(node: Node, sums: Int16Sums, cures: str) -> Culprit:
     return Culprit(
         node.name,
         node.op_type,
         node.outputs[0],
         reason=f"sums of two products reach {sums.largest:,.0f}, int16 ends at 32,767, and "
         f"{magnitude(100.0 * sums.saturated, 2)} % of them are cut off, an error of {error_size(sums.error)}; cure: "
-        f"{CURES}",
+        f"{cures}",
     )
