@@ -5,7 +5,14 @@ ONNX Runtime computes some of them with tables or in integers; both stay within 
 
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, refuse_if
+from tensortriage.model.operator_bodies.operator_body import (
+    OperatorBody,
+    Results,
+    array_of,
+    body_of,
+    needed,
+    refuse_if,
+)
 
 PER_AXIS = 13
 """Operator set from which DequantizeLinear has a scale for each slice of an axis."""
@@ -61,15 +68,22 @@ def of_many(body: OperatorBody) -> Results:
 @body_of("QGemm")
 def of_gemm(body: OperatorBody) -> Results:
     """Write Gemm of quantized tensors, its bias in the scale of the products; scales may be one for each column."""
-    scale = needed(body.input(4))
     first, other = real(body, 0), _columns(body)
     inputs = [first, other]
     if (bias := body.input(6)) is not None:
-        step = body.op("Mul", needed(body.input(1)), scale)
-        inputs.append(body.op("Mul", body.op("DequantizeLinear", bias, body.constant(1)), step))
+        inputs.append(_bias(body, bias))
     given = {name: body.attribute(name, 0) for name in ("transA", "transB")}
     result = body.op("Gemm", *inputs, **given, alpha=body.attribute("alpha", 1.0))
     return (result if body.input(7) is None else stored(body, result, 7),)
+
+
+def _bias(body: OperatorBody, bias: ir.Value) -> ir.Value:
+    """Return the real numbers of a bias of QGemm, in one DequantizeLinear where both scales are constants."""
+    left, scale = array_of(body.input(1)), array_of(body.input(4))
+    if left is not None and scale is not None and (scale.size == 1 or body.opset >= PER_AXIS):
+        return body.op("DequantizeLinear", bias, body.constant((left * scale).reshape(scale.shape)), axis=0)
+    step = body.op("Mul", needed(body.input(1)), needed(body.input(4)))
+    return body.op("Mul", body.op("DequantizeLinear", bias, body.constant(1)), step)
 
 
 def _columns(body: OperatorBody) -> ir.Value:
