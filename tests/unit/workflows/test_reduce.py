@@ -16,6 +16,7 @@ from tensortriage.errors import TriageError
 from tensortriage.reduce.commands.by_command import UndoError
 from tensortriage.reduce.request import Ends, ReduceMode, ReduceRequest
 from tensortriage.runs.commands.check import CheckSpec, shell_words
+from tensortriage.runs.elsewhere import named_cluster
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.search.search_result import SearchBudget
 from tensortriage.workflows.reduce import reduce
@@ -46,6 +47,12 @@ def by_check(*words, given=None, **rest):
 
 def names_in(result):
     return [node.name for node in result.kept]
+
+
+def test_a_cluster_runs_the_checks_of_a_command_alone(folder):
+    with pytest.raises(TriageError) as caught:
+        reduce(request(target="onnxruntime", cluster=named_cluster("local:2")), listener=Deaf())
+    assert caught.value.slug == "cluster-without-check"
 
 
 # --- engines ----------------------------------------------------------------------------------------------------------
