@@ -13,7 +13,7 @@ from tensortriage_testing import encoder, feed_for, mlp, quantized, save_model
 
 pytestmark = pytest.mark.slow
 
-QUESTION = "does the target's file stand for"
+QUESTION = "does the target's file represent"
 WAYS = ("QOperator", "dynamic", "8 bits")
 
 
