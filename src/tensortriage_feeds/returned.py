@@ -101,7 +101,7 @@ def returned_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | N
     inv.record.answered(QUESTION, f"no: {in_words(found)}" if found else "yes, as far as is known")
     if not found:
         return None
-    summary = f"{target} changes what its network computes: {in_words(found)}. To cure it: {cure_of(found)}"
+    summary = f"{target} changes what its network computes: {in_words(found)}. Cure: {cure_of(found)}"
     return Conclusion(VerdictKind.COMPARISON_UNSOUND, FED_OTHERWISE, summary)
 
 

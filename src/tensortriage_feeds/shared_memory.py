@@ -85,7 +85,7 @@ def overwritten_outputs(inv: Investigation, evidence: Evidence) -> Conclusion | 
         VerdictKind.COMPARISON_UNSOUND,
         OBSERVED,
         f"{target} returns outputs that overwrite each other: {'; '.join(each.words for each in found)}; "
-        f"'{found[0].output}' is off by {error_size(found[0].error)}. To cure it: {found[0].cure}",
+        f"'{found[0].output}' is off by {error_size(found[0].error)}. Cure: {found[0].cure}",
     )
 
 

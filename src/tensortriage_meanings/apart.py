@@ -68,7 +68,7 @@ def attribute_apart(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     if not is_minor(left, 1.0):
         inv.record.answered(QUESTION, "none of them, alone or together", left=left)
         return None
-    cure = f"; to cure it: {_cure(beside, own, first.node, [told[each] for each in kept])}"
+    cure = f"; cure: {_cure(beside, own, first.node, [told[each] for each in kept])}"
     summary = found.summary + cure
     if len(told) == 1:
         inv.record.answered(QUESTION, f"it does: {_short(kept[0])}", left=left)
@@ -108,7 +108,7 @@ def _by_opset(inv: Investigation, beside: Correspondence, found: Conclusion) -> 
     return dataclasses.replace(
         found,
         summary=f"{found.summary}: the original declares opset {opsets[0]} and the file {opsets[1]}, and "
-        f"{first.op_type} {words}; to cure it: raise the opset with onnx.version_converter, not by its number",
+        f"{first.op_type} {words}; cure: raise the opset with onnx.version_converter, not by its number",
     )
 
 

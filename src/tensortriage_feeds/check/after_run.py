@@ -55,8 +55,8 @@ def _of_programs(request: CompareRequest) -> Iterator[str]:
             feed = feeds_that_run(request.feeding, model, lab)[0]
             for each in overwritten(lab, model, feed, request.reference or PLAIN, target):
                 yield f"{target}: {each.words}, so that it is off by {error_size(each.error)}"
-                yield f"to cure it: {each.cure}"
+                yield f"cure: {each.cure}"
             made = {name: np.asarray(array) for name, array in lab.outputs(target, model, feed).items()}
             if changed := SavedOutputs(model, request.reference or PLAIN, made, lab).returned(feed.tensors):
                 yield f"{target} changes what its network computes: {in_words(changed)}"
-                yield f"to cure it: {cure_of(changed)}"
+                yield f"cure: {cure_of(changed)}"

@@ -77,7 +77,7 @@ def test_it_holds_for_any_operator(told):
 
 def test_one_attribute_is_told_with_what_to_write(told):
     verdict = told(NEAREST, 'mode="nearest", nearest_mode="ceil"')
-    assert verdict.summary.endswith("; to cure it: set nearest_mode=floor at 'up' of the file, as the original has it")
+    assert verdict.summary.endswith("; cure: set nearest_mode=floor at 'up' of the file, as the original has it")
 
 
 def test_an_opset_that_was_raised_by_hand_is_told_so(told):

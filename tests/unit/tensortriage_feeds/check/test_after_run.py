@@ -24,7 +24,7 @@ def lines_of(tmp_path: Path, theirs):
 def test_the_input_behind_the_outputs_is_told_with_its_cure_and_the_command(tmp_path):
     *found, command = lines_of(tmp_path, np.exp(np.tanh(X / 255)))
     assert "255" in found[0]
-    assert any(line.startswith("to cure it") for line in found)
+    assert any(line.startswith("cure: ") for line in found)
     assert command.startswith("  next: triage check feed ")
 
 

@@ -28,9 +28,9 @@ def asked(investigate, monkeypatch, tmp_path):
         ("rows", "the first run after a run of another shape gives another result"),
         ("bound", "a run returns the results of the first feed of its session"),
         ("part", "something of the first feed of its session is left in the results of later ones"),
-        ("before", "a run returns the results of the feed before it"),
-        ("last-row", "the last row of the batch is that of the run before it"),
-        ("count", "each run is another, as it is in any session: a result depends on how many ran before"),
+        ("before", "a run returns the results of the previous feed"),
+        ("last-row", "the last row of the batch repeats the previous run"),
+        ("count", "every run differs, in any session: a result depends on how many runs came before"),
         ("nothing", ""),
     ],
 )
