@@ -162,8 +162,9 @@ def _tried(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
 
 
 def _error(right: np.ndarray, made: np.ndarray) -> float:
-    size = float(np.sqrt(np.mean(right**2)))
-    return float(np.sqrt(np.mean((made - right) ** 2))) / size if size else np.inf
+    with np.errstate(over="ignore"):  # of exponentials
+        size, off = (float(np.sqrt(np.mean(numbers**2))) for numbers in (right, made - right))
+    return off / size if 0.0 < size < np.inf else np.inf
 
 
 def _rounded(exact: np.ndarray, given: np.ndarray) -> str:

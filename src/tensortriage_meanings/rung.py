@@ -67,6 +67,7 @@ class MeaningTold:
         VerdictKind.LOCAL_FAULT,
         VerdictKind.NON_FINITE,
         VerdictKind.FUSION_FAULT,
+        VerdictKind.INCONCLUSIVE,
     ),
     after="what is at fault?",
 )

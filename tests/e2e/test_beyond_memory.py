@@ -43,7 +43,7 @@ def test_the_faulty_block_is_found_and_diagnosed_within_the_limit(folder):
     found = verdict_in(folder / "case")
     assert found["verdict"] == "local-fault"
     assert found["culprits"][0]["node"] == NODE
-    assert "run by itself" in found["summary"]
+    assert "run in isolation" in found["summary"]
     first, last = found["steps"][0], found["steps"][-1]
     assert "do not fit into" in first["answer"]
     assert "a fusion across a cut" in first["answer"]

@@ -72,9 +72,10 @@ def test_a_real_approximation_is_named_with_its_ops_its_pass_and_what_works(tmp_
     target = "onnxruntime:config.optimization.enable_gelu_approximation=1"
     done, found = diagnosed(tmp_path, "model.onnx", "feed.npz", target)
     assert (found["verdict"], done.returncode) == ("fusion-fault", 1), done.stdout + done.stderr
-    assert [culprit["op_type"] for culprit in found["culprits"]] == ["Div", "Erf", "Add", "Mul", "Mul"]
+    assert [culprit["op_type"] for culprit in found["culprits"]] == ["Erf", "Div", "Add", "Mul", "Mul"]
+    assert "its tanh approximation" in found["culprits"][0]["reason"]  # which is why the Erf comes first
     assert found["breakers"]
-    step = next(step for step in found["steps"] if step["question"].startswith("at which configuration"))
+    step = next(step for step in found["steps"] if step["question"].startswith("in which configuration"))
     assert step["evidence"]["passes"][-1] == "GeluApproximation"
     assert any("disabled_optimizers=GeluApproximation" in line for line in found["next"])
     cured = triage(
@@ -86,7 +87,7 @@ def test_a_real_approximation_is_named_with_its_ops_its_pass_and_what_works(tmp_
 def test_a_fault_of_one_op_at_high_optimization_is_told_with_the_level_that_works(tmp_path):
     done, found = planted(tmp_path, f"node={CONV},from_level=all")
     assert (found["verdict"], done.returncode) == ("local-fault", 1), done.stdout + done.stderr
-    step = next(step for step in found["steps"] if step["question"].startswith("at which configuration"))
+    step = next(step for step in found["steps"] if step["question"].startswith("in which configuration"))
     assert step["answer"] == "right with optimization=basic, wrong with optimization=all"
     assert any("optimization=basic" in line for line in found["next"])
 

@@ -114,7 +114,7 @@ def test_native_code_that_crashes_when_all_is_told_changes_nothing(tmp_path):
 def test_native_code_that_crashes_behind_the_document_does_not_add_another(tmp_path):
     code, told, err = ended(BROKEN, tmp_path, "around(documents, 'print_document', '', 'SIGSEGV')")
     assert (code, told["format"]) == (2, "tensortriage.run/1")
-    assert "error[crashed]: native code crashed behind the answer" in err
+    assert "error[crashed]: native code crashed after the answer" in err
 
 
 def test_a_disk_that_takes_no_document_is_told_once(tmp_path):

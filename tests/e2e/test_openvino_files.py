@@ -96,4 +96,4 @@ def test_a_file_without_its_constants_is_an_error_of_use(tmp_path, sound):
     for command in ("run", "diagnose"):
         code, told = triage(tmp_path, command, tmp_path / "alone.xml")
         assert code == 2
-        assert "put the .bin beside the .xml file" in told
+        assert "put the .bin next to the .xml file" in told

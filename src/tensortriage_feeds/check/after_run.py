@@ -50,7 +50,7 @@ def _of_programs(request: CompareRequest) -> Iterator[str]:
     if not targets or request.model is None:
         return
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
-    with Lab() as lab:
+    with Lab(limits=request.limits) as lab:
         for target in targets:
             feed = feeds_that_run(request.feeding, model, lab)[0]
             for each in overwritten(lab, model, feed, request.reference or PLAIN, target):

@@ -11,7 +11,7 @@ from models import parse, write
 from tensortriage.engines.base import Plan, Region
 from tensortriage.errors import BuildFailed, UsageError
 from tensortriage.values.dtype import Precision
-from tensortriage_engines.converted import SEEN, ConvertedEngine
+from tensortriage_engines.converted import SEEN, ConvertedEngine, _declared
 
 MODEL = """g (float[N, 4] x) => (float[N, 4] y, int64[2] k) <int64[2] c = {1, 2}> {
     [first] a = Exp(x)  [second] b = Relu(a)  [third] y = Neg(b)  [whole] k = Identity(c) }"""
@@ -133,7 +133,7 @@ def test_options_become_words_of_the_adapter(path, tmp_path):
 
 
 def test_the_adapter_is_told_what_the_model_declares():
-    told = json.loads(Engine().told_of(parse(MODEL), {})["declared"])
+    told = json.loads(_declared(parse(MODEL)))
     assert told == {
         "inputs": [{"name": "x", "dtype": "float32", "shape": ["N", 4]}],
         "outputs": [
@@ -142,7 +142,7 @@ def test_the_adapter_is_told_what_the_model_declares():
         ],
     }
     unknown = parse("g (float[] x) => (y) { y = Neg(x) }")
-    assert json.loads(Engine().told_of(unknown, {})["declared"])["inputs"][0]["shape"] is None
+    assert json.loads(_declared(unknown))["inputs"][0]["shape"] is None
 
 
 def test_a_file_that_is_no_model_is_a_refusal_to_build(tmp_path):

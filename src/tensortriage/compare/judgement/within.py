@@ -79,8 +79,11 @@ def prediction_gap_db(figure: Metrics, error: float, predicted: float) -> float:
 
 
 def beyond_any_share(figure: Metrics, allowed: float) -> bool:
-    """Return whether whole numbers are far off, half of them in RMS, where the share that may be others is all."""
-    return figure.exact and allowed >= 1.0 and is_lost(figure.relative_rms_error)
+    """Return whether whole numbers are far off, half of them in RMS, where the share that may be others is all.
+
+    Neighbours are not: a Cast of what rounds to either side of a whole number gives one or the other.
+    """
+    return figure.exact and allowed >= 1.0 and figure.max_abs_error > 1.0 and is_lost(figure.relative_rms_error)
 
 
 def within_prediction(gap_db: float, count: int) -> bool:

@@ -86,7 +86,7 @@ def test_safer_options_with_which_the_target_runs_are_told(tmp_path, refused, wo
     target = f"script:{file}"
     verdict = diagnose(DiagnoseRequest(model=tmp_path / "m.onnx", target=target, case=tmp_path / "case"))
     assert verdict.verdict == "build-failed"
-    assert verdict.summary.endswith(f"; with {works} it runs") is bool(works)
+    assert verdict.summary.endswith(f"; it runs with {works}") is bool(works)
     assert [f"{target},{works} " in f"{command} " for command in verdict.next].count(True) == bool(works)
 
 

@@ -46,7 +46,7 @@ def test_the_first_rung_that_is_wrong_and_the_last_that_is_right(tmp_path, right
     target = f"script:{file},level=fast"
     verdict, _ = ask(tmp_path, named(CHAIN, "sin", "mul", "tanh"), {"x": x}, target, repro=False)
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "mul")
-    found = step(verdict, "at which configuration")
+    found = step(verdict, "in which configuration")
     assert found.answer == answer
     assert found.evidence["tried"]["broken"] is None
     working = f"level={right[-1]}" if right else "level="

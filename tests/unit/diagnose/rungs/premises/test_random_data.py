@@ -115,7 +115,7 @@ def test_a_reference_that_is_wrong_on_random_data_accuses_nobody(tmp_path):
     reference = f"script:{engine_file(WHOLE_NUMBERS_ONLY)}"
     verdict, _ = ask(tmp_path, product(), FEED, "onnxruntime", reference=reference)
     assert (verdict.verdict, verdict.exit_code) == ("match", 0), verdict.summary
-    assert "float64 takes its place" in step(verdict, "is the reference right on made-up data?").answer
+    assert "float64 replaces it" in step(verdict, "is the reference right on made-up data?").answer
     assert step(verdict, QUESTION).answer.startswith("yes: within")
 
 
