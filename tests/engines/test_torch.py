@@ -181,7 +181,7 @@ def test_a_compiled_network_and_a_wrong_pass_of_its_compiler(two_products):
 
 
 @pytest.mark.slow
-def test_a_compiler_that_is_missing_is_said(two_products, tmp_path, monkeypatch):
+def test_a_compiler_that_is_missing_is_said(two_products, tmp_path, monkeypatch, fresh_processes):
     (tmp_path / "net.py").write_text(
         "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return torch.sin(x) + 1\n"
         "def make():\n    return Net().eval(), torch.ones(4, 8)\n"
