@@ -125,6 +125,14 @@ class ModelQuantizer:
         self._whole = self._plan(())
         self._always: frozenset[str] = frozenset()
 
+    @property
+    def choices(self) -> Collection[str] | None:
+        """The nodes to choose from; None for all.
+
+        An operator between integer kernels is none: it reads integers as long as those make some.
+        """
+        return frozenset(self.nodes) if self._style.places is PairPlaces.RUNS else None
+
     def quantized(self, kept: Collection[str] = (), *, float_weights: bool | None = None) -> Model:
         """Return the model with Q/DQ pairs at the operands of every node that can be quantized, but those kept.
 

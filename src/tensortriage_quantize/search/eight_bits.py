@@ -104,7 +104,9 @@ def open_quantized(
 
     def opened(quantizer: ModelQuantizer, *, narrow: bool) -> Opened:
         pairs = quantizer.quantized(float_weights=True)
-        emulation = of_quantizers(pairs, bench.samples, bench.goal, lab=bench.lab, seconds=seconds)
+        emulation = of_quantizers(
+            pairs, bench.samples, bench.goal, lab=bench.lab, seconds=seconds, nodes=quantizer.choices
+        )
         written = (*written_for(options.engine), *["--reduce-range"] * narrow)
         found = dataclasses.replace(stage, items=emulation.items, written=written)
         made = QuantizedCandidates(found, quantizer, bench=bench, calibrated=calibrated_on, before=int(narrow))

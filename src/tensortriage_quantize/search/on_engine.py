@@ -142,7 +142,7 @@ def fewest_kept(
     if goal is None:
         return ()
     own = quantizer.keeping(kept)
-    emulation = of_quantizers(own.quantized(float_weights=True), judges.samples, goal, lab=lab)
+    emulation = of_quantizers(own.quantized(float_weights=True), judges.samples, goal, lab=lab, nodes=own.choices)
     with contextlib.closing(emulation) as nodes:
         stage = Choosable(model=model, precision=precision, specs=value_specs(model), items=nodes.items)
         bench = EngineSetup(spec=judges.deployed.spec, samples=judges.samples, goal=goal, lab=lab)

@@ -57,7 +57,9 @@ class QuantizedShown:
     def emulation(self, goal: PrecisionGoal, seconds: float | None) -> Emulation:
         """Return the measurement of each node's effect (to be closed)."""
         whole = self._quantizer.quantized(float_weights=True)
-        return of_quantizers(whole, self._judging, goal, lab=self._source.lab, seconds=seconds)
+        return of_quantizers(
+            whole, self._judging, goal, lab=self._source.lab, seconds=seconds, nodes=self._quantizer.choices
+        )
 
     def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
         """Return the same choice for other tools."""
