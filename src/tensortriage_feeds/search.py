@@ -101,7 +101,9 @@ class Nearest:
     tried: int
 
 
-def search(tensors: Tensors, run: Run, wanted: Wanted, *, confirmed: Callable[[Steps], bool]) -> Nearest:
+def search(
+    tensors: Tensors, run: Run, wanted: Wanted, *, confirmed: Callable[[Steps], bool], seconds: float = LONGEST
+) -> Nearest:
     """Return the first candidate that the judge confirms, or the nearest one.
 
     Args:
@@ -109,6 +111,7 @@ def search(tensors: Tensors, run: Run, wanted: Wanted, *, confirmed: Callable[[S
         run: Runs the reference; it may raise what `UNRUNNABLE` names for a feed that the model does not take.
         wanted: What to come near.
         confirmed: Whether the judge takes a candidate that came near.
+        seconds: How long at most.
     """
     started = ended = time.perf_counter()
     fastest = math.inf
@@ -117,7 +120,7 @@ def search(tensors: Tensors, run: Run, wanted: Wanted, *, confirmed: Callable[[S
     for steps in combinations(tensors):
         began, ended = ended, time.perf_counter()
         fastest = min(fastest, ended - began) if tried else fastest
-        if tried * fastest > SECONDS or ended - started > LONGEST:
+        if tried * fastest > SECONDS or ended - started > min(seconds, LONGEST):
             break
         fed = composed(steps, tensors)
         key = hash(tuple(fed[name].tobytes() for step in steps for name in step.inputs))

@@ -1,5 +1,6 @@
 """Outputs that a program saved: does it understand an operator otherwise than the model says?"""
 
+import math
 from collections.abc import Callable, Mapping
 
 from tensortriage.diagnose.sdk import Feed, Model
@@ -15,6 +16,7 @@ def understood_otherwise(
     *,
     run: Callable[[Model], Tensors],
     limits: Callable[[Model, Tensors], Mapping[str, float] | None],
+    seconds: float = math.inf,
 ) -> str:
     """Return what the program that saved outputs understands otherwise, and what to do; empty where none is known.
 
@@ -24,7 +26,8 @@ def understood_otherwise(
         theirs: What was saved, of its outputs.
         run: Computes these outputs of a changed model; raises a TriageError where it cannot be run.
         limits: The judge's limits of a changed model's outputs, by name, if what was saved is within; else None.
+        seconds: How long at most.
     """
     who = Disputer("the program that saved them", DisputingSide.TARGET)
     about = Disputed(Unexplained(model, run, theirs, limits), feed, who, True, next(iter(theirs)))
-    return searched(about).sentence
+    return searched(about, seconds=seconds).sentence

@@ -18,6 +18,10 @@ from tensortriage_feeds.check.text import difference_lines
 from tensortriage_feeds.returned import cure_of, in_words
 from tensortriage_feeds.shared_memory import overwritten
 
+SECONDS = 5.0
+"""How long `run` looks for inputs, and for a meaning, that give saved outputs: about as long as a comparison, and most
+are found in it (bench/meanings.py: 0.1 to 6 s). ``triage check feed``, which it names, takes its time."""
+
 
 def told(request: CompareRequest, model: Path, saved: Sequence[Path]) -> Iterator[str]:
     """Yield what is known of the program, and of each file of its outputs."""
@@ -35,7 +39,7 @@ def _of_saved(request: CompareRequest, model: Path, saved: Path) -> Iterator[str
         mine=inputs, theirs=saved, model=model, external_data_dir=request.external_data_dir, **reference
     )
     try:
-        found = compare_feed_files(files)
+        found = compare_feed_files(files, seconds=SECONDS)
     except TriageError:
         found = None
     if found is not None and not found.same:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,15 +67,22 @@ class FeedDifference:
         return _SAME if self.same else _DIFFERENT if self.known else _UNKNOWN
 
 
-def compare_feed_files(request: FeedFilesRequest, *, say: Callable[[str], None] = lambda text: None) -> FeedDifference:
+def compare_feed_files(
+    request: FeedFilesRequest, *, say: Callable[[str], None] = lambda text: None, seconds: float = math.inf
+) -> FeedDifference:
     """Return how the inputs of one file differ from those of another.
+
+    Args:
+        request: The files.
+        say: Receives progress lines.
+        seconds: How long the search for inputs, and that for a meaning, that give saved outputs may take each.
 
     Raises:
         TriageError: For files that cannot be read, or have no inputs in common (``feeds-unpaired``).
     """
     model = None if request.model is None else Model.load(request.model, external_data_dir=request.external_data_dir)
     if model is not None and (saved := _saved(request, model)):
-        return _behind_outputs(request, model, saved, say)
+        return _behind_outputs(request, model, saved, say, seconds)
     pairs = [*itertools.islice(_pairs(request, model), MOST_SAMPLES)]
     say(f"comparing {len(pairs)} sample{'s' * (len(pairs) > 1)}")
     found = [difference(mine, theirs) for mine, theirs, _ in pairs]
@@ -112,14 +120,14 @@ def _saved(request: FeedFilesRequest, model: Model) -> list[Tensors]:
 
 
 def _behind_outputs(
-    request: FeedFilesRequest, model: Model, outputs: Sequence[Tensors], say: Callable[[str], None]
+    request: FeedFilesRequest, model: Model, outputs: Sequence[Tensors], say: Callable[[str], None], seconds: float
 ) -> FeedDifference:
     """Return the inputs that give a program's saved outputs: the first of its runners that is beyond limits."""
     series = itertools.chain.from_iterable(open_data(request.mine, model.inputs).series[:1])
     mine = {name: np.asarray(array) for name, array in next(series).tensors.items()}
     files = str(request.mine), str(request.theirs)
     with Lab() as lab:
-        runners = [SavedOutputs(model, usable(request.reference), each, lab) for each in outputs]
+        runners = [SavedOutputs(model, usable(request.reference), each, lab, seconds=seconds) for each in outputs]
         beyond = ((saved, limits) for saved in runners if (limits := saved.limits(mine)) is not None)
         saved, limits = next(beyond, (None, None))
         if saved is None or limits is None:

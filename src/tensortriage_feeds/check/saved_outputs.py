@@ -1,6 +1,7 @@
 """Outputs that a program saved: of which inputs are they, if not of those that it was given?"""
 
 import functools
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -21,9 +22,13 @@ class SavedOutputs:
         reference: Engine that runs it.
         outputs: What was saved, of outputs of the model.
         lab: Where the reference is asked.
+        seconds: How long each search takes at most.
     """
 
-    def __init__(self, model: Model, reference: EngineSpec, outputs: Tensors, lab: Lab) -> None:
+    def __init__(
+        self, model: Model, reference: EngineSpec, outputs: Tensors, lab: Lab, *, seconds: float = math.inf
+    ) -> None:
+        self._seconds = seconds
         self._model, self._reference, self._lab = model, reference, lab
         self._judge = HealthyJudge(model, reference=reference, target=None, lab=lab)
         self.outputs = outputs
@@ -68,7 +73,7 @@ class SavedOutputs:
 
         feed = Feed("inputs", tensors, Origin.REAL)
         ask = functools.partial(understood_otherwise, run=lambda changed: of(changed).run(tensors), limits=limits)
-        return str(ask(self._model, feed, self.outputs))
+        return str(ask(self._model, feed, self.outputs, seconds=self._seconds))
 
     def returned(self, tensors: Tensors) -> Mapping[str, Returned]:
         """Return what was done to each output that is beyond its limit; empty where that is not known of all."""
@@ -86,7 +91,7 @@ class SavedOutputs:
         def confirmed(steps: Steps) -> bool:
             return self.limits(composed(steps, tensors)) is None
 
-        found = search(tensors, self.run, wanted, confirmed=confirmed)
+        found = search(tensors, self.run, wanted, confirmed=confirmed, seconds=self._seconds)
         errors = {name: error_of(figure) for name, figure in figures.items()}
         likely = bits_of(right, wanted, errors) > CHANCE_BITS + np.log2(max(found.tried, 1))
         return found if likely and found.steps and confirmed(found.steps) else None

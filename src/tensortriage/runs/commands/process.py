@@ -100,8 +100,9 @@ class Processes:
         deadline = None if command.timeout_seconds is None else started + command.timeout_seconds
         with contextlib.nullcontext() if command.stdout is None else command.stdout.open("wb") as output:
             process = self._start(command, output)
-        transcript = Transcript(command.patterns)
         try:
+            self._watchdog.guard(process.pid)
+            transcript = Transcript(command.patterns)
             in_time = _read(process, transcript, deadline)
         finally:
             self._end(process)
@@ -149,7 +150,6 @@ class Processes:
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, held)
             self._running.add(process.pid)
-        self._watchdog.guard(process.pid)
         return process
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
