@@ -87,7 +87,9 @@ def test_every_numeric_fault_is_in_the_table():
 
 @pytest.mark.parametrize("shape", [(2, 48, 64), (2, 3, 16, 24), (8, 40)], ids=str)
 @pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.value)
-@pytest.mark.parametrize("noise", [0, BFLOAT16_NOISE], ids=["fp32", "bf16"])
+@pytest.mark.parametrize(
+    "noise", [pytest.param(0, id="fp32"), pytest.param(BFLOAT16_NOISE, id="bf16", marks=pytest.mark.lengthy)]
+)
 def test_planted_faults_are_named(kind, shape, noise):
     if noise and kind is FaultKind.BF16_ACCUMULATE:
         pytest.skip("what was computed in bfloat16 is only known while the values still are bfloat16 numbers")
