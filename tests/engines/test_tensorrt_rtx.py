@@ -224,8 +224,8 @@ def test_kept_nodes_reach_the_builder(engine, saved):
     ("options", "what"),
     [
         ({"precision": "mixed", "kept": "{node}"}, "kept nodes in a model that is built as it is typed"),
-        ({"precision": "fp16", "fallback": "bf16"}, "layers in bf16 beside fp16"),
-        ({"precision": "fp32", "fallback": "fp16+int8"}, "layers in fp16 or int8 beside fp32"),
+        ({"precision": "fp16", "fallback": "bf16"}, "layers in bf16 with fp16"),
+        ({"precision": "fp32", "fallback": "fp16+int8"}, "layers in fp16 or int8 with fp32"),
     ],
 )
 def test_what_only_weak_typing_could_do_is_refused(engine, saved, options, what):

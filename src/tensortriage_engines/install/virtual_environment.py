@@ -7,10 +7,9 @@ comes back where the new one fails. Nothing is imported from the current folder,
 
 import contextlib
 import shutil
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-
-import filelock
 
 from tensortriage.sdk import CommandLine, EngineMissing, Processes, UsageError
 
@@ -30,8 +29,13 @@ def locked(folder: Path) -> Iterator[None]:
 
     Raises:
         UsageError: When another command holds it (``environment-busy``).
+        EngineMissing: Where commands cannot be run by process groups (``environment-failed``).
         OSError: When the folder cannot be made.
     """
+    if not hasattr(signal, "pthread_sigmask"):
+        raise failed("it takes Linux or macOS")
+    import filelock  # which warns where there are no locks
+
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with filelock.FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0):
