@@ -187,7 +187,7 @@ def test_a_fault_of_one_of_its_apis_is_told_as_that(tmp_path):
     verdict, _ = ask(tmp_path, tmp_path / "m.onnx", feed, f"{target},api=session")
     assert verdict.verdict == "match", verdict.summary
     verdict, _ = ask(tmp_path, tmp_path / "m.onnx", feed, target)
-    told = [each.answer for each in verdict.steps if each.question.startswith("at which configuration")]
+    told = [each.answer for each in verdict.steps if each.question.startswith("in which configuration")]
     assert told == ([] if verdict.verdict == "match" else ["right with api=session, wrong with as given"])
 
 
