@@ -16,7 +16,7 @@ from reports import FILE, TARGET, inputs, model, normal, planted, report, save, 
 QUANTIZED = ("quantization",)
 
 
-class Feeds(CalibrationDataReader):  # type: ignore[misc]
+class Feeds(CalibrationDataReader):  # type: ignore[misc] # ONNX Runtime has no types
     """Feeds for a quantizer."""
 
     def __init__(self, *arrays: np.ndarray) -> None:

@@ -23,7 +23,7 @@ class EngineFlags(Protocol):
     """Flags that say how an engine is built."""
 
     def any_given(self, *but: str) -> str:
-        """Return the name of a flag that was given, beside those of some fields; empty for none."""
+        """Return the name of a given flag, except those of the named fields; empty for none."""
         ...
 
     def formats(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Engine files: what ``triage convert --convert-to trt`` builds of a model, and what was told about the build."""
+"""Engine files that ``triage convert --convert-to trt`` builds from a model, and the account of each build."""
 
 import dataclasses
 import tempfile
@@ -30,7 +30,7 @@ class BuiltEngine:
         model: The ONNX file it was built from.
         output: The file.
         version: Version of TensorRT.
-        precision: Precision word that was asked for; ``mixed`` for the types of the model.
+        precision: The requested precision; ``mixed`` for the types of the model.
         bytes: Size of the file.
         sha256: Digest of the file.
         seconds: Time that the build took.
