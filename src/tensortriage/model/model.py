@@ -25,10 +25,11 @@ import onnx_ir as ir
 from tensortriage.errors import ModelError
 from tensortriage.model.fingerprint import fingerprint
 from tensortriage.model.io.external_data import ExternalFiles, weight_files
+from tensortriage.model.io.hollow_message import hollow_proto
 from tensortriage.model.io.load import read_model
 from tensortriage.model.io.parse import read_message
 from tensortriage.model.io.save import NO_METADATA, ExternalData, ExternalLayout, save_model
-from tensortriage.model.io.serialize import hollow_proto, to_bytes
+from tensortriage.model.io.serialize import to_bytes
 from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.display_names import first_line
 from tensortriage.model.ir.graph import Graph

@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
-from tensortriage.model.io.lazy_weights import Hollow, large_initializers
+from tensortriage.model.io.lazy_weights import Hollow
 from tensortriage.model.ir.display_names import first_cause, first_line
 
 TRAINING = "tensortriage.training-info"
@@ -51,29 +51,6 @@ def to_proto(model: ir.Model, *, hollow: Collection[str] = ()) -> onnx.ModelProt
             if FOREIGN_TYPE in value.meta:
                 info.type.ParseFromString(value.meta[FOREIGN_TYPE])
     proto.training_info.extend(model.graph.meta.get(TRAINING, ()))
-    return proto
-
-
-def hollow_proto(model: ir.Model, *, above_bytes: int) -> onnx.ModelProto:
-    """Serialize a model with its large weights turned into inputs: the same graph, the same types, few bytes.
-
-    Args:
-        model: The model.
-        above_bytes: Initializers of the main graph larger than this become inputs. Small ones stay, because shape
-            inference reads their numbers.
-    """
-    large = large_initializers(model, above_bytes=above_bytes)
-    proto = to_proto(model, hollow=large)
-    undeclared = large.keys() - {info.name for info in proto.graph.input}
-    small: list[onnx.TensorProto] = []
-    for tensor in proto.graph.initializer:
-        if tensor.name not in large:
-            small.append(tensor)
-        elif tensor.name in undeclared:
-            proto.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    kept = onnx.GraphProto(initializer=small)
-    proto.graph.ClearField("initializer")
-    proto.graph.initializer.extend(kept.initializer)
     return proto
 
 
