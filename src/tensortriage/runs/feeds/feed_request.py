@@ -171,7 +171,8 @@ def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
 
         specs = [spec for spec in model.inputs if spec.name not in request.without]
         return script_feeds(request.script, specs, request.limits)
-    from tensortriage.inputs.synthetic.random import polygraphy_feeds, random_feeds
+    from tensortriage.inputs.synthetic.polygraphy import polygraphy_feeds
+    from tensortriage.inputs.synthetic.random import random_feeds
 
     if request.seed is not None or request.iterations is not None or request.value_ranges:
         return polygraphy_feeds(
@@ -181,4 +182,4 @@ def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
             val_range=request.value_ranges,
             shapes=request.shapes,
         )
-    return random_feeds(model, seed=0, iterations=1, value_ranges={}, shapes=request.shapes)
+    return random_feeds(model, shapes=request.shapes)

@@ -119,8 +119,8 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
             if (fed := feed_facts(investigation.question.feeds)) != asked_of.feeds and question.others is not None:
                 asked_of = dataclasses.replace(asked_of, feeds=fed)  # other data were made up
                 case.write("case.json", asked_of)
-            made_up = made_up_sizes(model, investigation.question.feeds[0], request.feeding.shapes)
-            sizes = made_up if request.feeding.chooses else ""
+            fed, given = investigation.question.feeds[0], request.feeding.shapes
+            sizes = made_up_sizes(model, fed, given) if request.feeding.chooses else ""
             verdict = verdict_of(end, _found_after(request, end, question), graphs=graphs, sizes=sizes)
             evidence = with_other_file(investigation, end.evidence)
             layers = Layers(evidence.layer_rows(investigation))
