@@ -62,7 +62,7 @@ def samples_of(given: object) -> Sequence[str] | Samples:
     raise TypeError(CURE)
 
 
-def sample_feeds(samples: Samples, names: Sequence[str]) -> Iterator[Feed]:
+def sample_feeds(samples: Samples, names: list[str]) -> Iterator[Feed]:
     """Yield samples as feeds.
 
     Args:
