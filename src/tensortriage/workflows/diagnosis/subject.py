@@ -82,11 +82,10 @@ def read_subject(request: DiagnoseRequest) -> DiagnosisSubject:
 
 
 def _usable_engines(request: DiagnoseRequest) -> Engines:
-    names = (request.reference, request.target, request.network, request.against)
-    reference, target, network, against = (usable(name, limits=request.limits) if name else None for name in names)
-    assert reference is not None
-    assert target is not None
-    return Engines(reference, target, network or network_behind(reference), against)
+    reference, target = (usable(name, limits=request.limits) for name in (request.reference, request.target))
+    network = usable(request.network, limits=request.limits) if request.network else network_behind(reference)
+    against = usable(request.against, limits=request.limits) if request.against else None
+    return Engines(reference, target, network, against)
 
 
 def _files(request: DiagnoseRequest) -> tuple[Model, Model | None, tuple[Feed, ...]]:
