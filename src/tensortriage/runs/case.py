@@ -14,15 +14,17 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tensortriage.engines.cpu_features import processor
 from tensortriage.errors import StoreError, UsageError
-from tensortriage.inputs.feed import Feed
-from tensortriage.model.model import Model
 from tensortriage.runs.check_cache import CheckCache
 from tensortriage.runs.identity.engine_code import EngineCode
 from tensortriage.values.serial import dump
+
+if TYPE_CHECKING:
+    from tensortriage.inputs.feed import Feed
+    from tensortriage.model.model import Model
 
 CASE_FORMAT = "tensortriage.case/1"
 
@@ -52,7 +54,7 @@ class ModelFacts:
     opset: int
 
     @classmethod
-    def of(cls, model: Model, path: Path) -> Self:
+    def of(cls, model: "Model", path: Path) -> Self:
         """Return the facts of a model that was read from a file."""
         return cls(str(path), model.fingerprint, len(model.graph.nodes), model.parameter_count, model.opset)
 
@@ -66,7 +68,7 @@ class FeedFacts:
     sha256: str
 
     @classmethod
-    def of(cls, feed: Feed) -> Self:
+    def of(cls, feed: "Feed") -> Self:
         """Return the facts of a feed."""
         return cls(feed.name, feed.origin.value, feed.digest)
 
