@@ -111,13 +111,10 @@ def _block(graph: Graph, nodes: list[Node], sizes: Mapping[str, int]) -> ModelBl
 def largest_weight(model: Model, block: ModelBlock) -> tuple[str, str, int]:
     """Return the largest weight of a block, the first node that uses it, and its size in bytes."""
     graph = model.graph
-    users: dict[str, str] = {}
-    for node in block.nodes:
-        for name in graph.node(node).uses:
-            if name in graph.initializers:
-                users.setdefault(name, node)
-    weight = max(users, key=lambda name: _bytes(graph.initializers[name]))
-    return weight, users[weight], _bytes(graph.initializers[weight])
+    weights = [name for node in block.nodes for name in graph.node(node).uses if name in graph.initializers]
+    weight = max(weights, key=lambda name: _bytes(graph.initializers[name]))
+    user = next(node for node in block.nodes if weight in graph.node(node).uses)
+    return weight, user, _bytes(graph.initializers[weight])
 
 
 def weights_bytes(specs: Iterable[ValueSpec]) -> int:
