@@ -135,7 +135,6 @@ if TYPE_CHECKING:
     from tensortriage.model.inspect.outline import stored_tensor as stored_tensor
     from tensortriage.model.inspect.repeated_blocks import RepeatedBlock as RepeatedBlock
     from tensortriage.model.inspect.repeated_blocks import repeated_blocks as repeated_blocks
-    from tensortriage.model.io.load import read_model as read_model
     from tensortriage.model.io.parse import Message as Message
     from tensortriage.model.io.parse import read_message as read_message
     from tensortriage.model.ir.messages import all_nodes as all_nodes

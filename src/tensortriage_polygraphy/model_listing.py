@@ -30,13 +30,13 @@ def print_listing(
 ) -> None:
     """Print the model in Polygraphy's layout."""
     from tensortriage.api import Model
-    from tensortriage.sdk import read_message, read_model, unbounded_sizes, value_specs
+    from tensortriage.sdk import read_message, unbounded_sizes, value_specs
 
     click.echo(f"[I] Loading model: {printable(str(path.absolute()))}")
     message = read_message(path).proto
     loaded: list[Model] = []
     if unbounded or infer_shapes or ("weights" in show and not unseen):
-        loaded.append(Model.from_ir(read_model(path, external_data_dir=external_data_dir)))
+        loaded.append(Model.load(path, external_data_dir=external_data_dir))
 
     def weight(name: str) -> np.ndarray:
         if loaded and (array := loaded[0].graph.weight(name)) is not None:

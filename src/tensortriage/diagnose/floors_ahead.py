@@ -17,7 +17,9 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import evaluated_floors
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError, UsageError
+from tensortriage.model.cutting.narrow_cuts import weights_bytes
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.runs.blocks.memory import block_bytes, memory_bytes
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
@@ -29,11 +31,14 @@ def floors_ahead(inv: Investigation) -> Iterator[Investigation]:
     """Yield the investigation that has the floors of the first feed, for `output_floors` to use once.
 
     They are measured from now on, until the end at most. It is as it was given where another engine than float64 has a
-    part in them, or where another question is asked first.
+    part in them, where another question is asked first, or where memory does not allow to evaluate the model while
+    engines build it.
     """
     question = inv.question
     others = question.target_model, question.network, question.kept, inv.precision is Precision.INT8
-    if any(others) or not question.trusts_float64:
+    memory = memory_bytes(question.limits.memory_bytes)
+    is_small = memory is None or weights_bytes(inv.model.graph.initializers.values()) <= block_bytes(memory)
+    if any(others) or not question.trusts_float64 or not is_small:
         yield inv
         return
     golden: Future[TensorStore] = Future()

@@ -17,6 +17,7 @@ import numpy as np
 
 from tensortriage.errors import DataError, UsageError, did_you_mean
 from tensortriage.inputs.feed import LABEL_NAMES, Feed, LazyTensors
+from tensortriage.inputs.syntax import Shape
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -278,3 +279,36 @@ def check_names(given: Mapping[str, object], specs: Sequence[ValueSpec], option:
                 slug="input-unknown",
                 cure=f"the model takes {_listed(known)}",
             )
+
+
+def given_shapes(specs: Sequence[ValueSpec], given: Mapping[str, Shape]) -> dict[str, Shape]:
+    """Return the shape of every input as far as it is known: the user's, or the model's.
+
+    Args:
+        specs: The model's inputs.
+        given: Shapes named by the user.
+
+    Raises:
+        UsageError: For an unknown input (``input-unknown``), or a shape that contradicts the model
+            (``shape-contradicts-model``).
+    """
+    check_names(given, specs, "the input shape")
+    known = {spec.name: spec.shape or () for spec in specs}
+    return known | {spec.name: _given_shape(spec, given[spec.name]) for spec in specs if spec.name in given}
+
+
+def _given_shape(spec: ValueSpec, given: Shape) -> Shape:
+    """Return the given shape, with its open sizes (-1) from the model."""
+    if spec.shape is None:
+        return given
+    concrete = ValueSpec(spec.name, None, tuple(d if isinstance(d, int) else None for d in given))
+    known = tuple(d if isinstance(d, int) else 0 for d in spec.shape)
+    if len(given) != len(spec.shape) or not fits(
+        tuple(g if isinstance(g, int) else w for g, w in zip(given, known, strict=True)), spec
+    ):
+        raise UsageError(
+            f"shape {show_shape(concrete.shape)} does not fit input '{spec.name}', which is {show_shape(spec.shape)}",
+            slug="shape-contradicts-model",
+            cure="give declared dimensions the sizes that the model declares",
+        )
+    return tuple(g if isinstance(g, int) else w for g, w in zip(given, spec.shape, strict=True))

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensortriage.errors import DataError
-from tensortriage.inputs.conform import check_feed
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.function_adapter import as_array, by_name
 
 _logger = logging.getLogger(__name__)
@@ -64,22 +62,25 @@ def samples_of(given: object) -> Sequence[str] | Samples:
     raise TypeError(CURE)
 
 
-def sample_feeds(samples: Samples, specs: Sequence[ValueSpec]) -> Iterator[Feed]:
-    """Yield samples as feeds of a model.
+def sample_feeds(samples: Samples, names: list[str]) -> Iterator[Feed]:
+    """Yield samples as feeds.
+
+    Args:
+        samples: The samples.
+        names: The model's inputs, in the order of tuples.
 
     Raises:
-        DataError: For one that is no feed (``sample-not-feed``), or does not fit the model (see `check_feed`).
+        DataError: For one that is no feed (``sample-not-feed``).
     """
-    names = [spec.name for spec in specs]
     for number, sample in enumerate(samples):
         if isinstance(sample, Feed):
-            yield check_feed(sample, specs)
+            yield sample
             continue
         found = by_name(sample, names)
         if not isinstance(found, Mapping):
             raise DataError(f"sample {number} is a {type(sample).__name__}", slug="sample-not-feed", cure=CURE)
         tensors = {str(name): _array(value, str(name), number) for name, value in found.items()}
-        yield check_feed(Feed(f"given[{number}]", tensors, Origin.REAL), specs)
+        yield Feed(f"given[{number}]", tensors, Origin.REAL)
 
 
 def _array(value: Any, name: str, number: int) -> np.ndarray:

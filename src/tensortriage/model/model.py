@@ -24,11 +24,12 @@ import onnx_ir as ir
 
 from tensortriage.errors import ModelError
 from tensortriage.model.fingerprint import fingerprint
-from tensortriage.model.io.external_data import weight_files
+from tensortriage.model.io.external_data import ExternalFiles, weight_files
+from tensortriage.model.io.hollow_message import hollow_proto
 from tensortriage.model.io.load import read_model
 from tensortriage.model.io.parse import read_message
 from tensortriage.model.io.save import NO_METADATA, ExternalData, ExternalLayout, save_model
-from tensortriage.model.io.serialize import hollow_proto, to_bytes
+from tensortriage.model.io.serialize import to_bytes
 from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.display_names import first_line
 from tensortriage.model.ir.graph import Graph
@@ -90,15 +91,12 @@ class Model:
         path = Path(path)
         place = _place(path)
         message = read_message(path, mend_names=mend_names)
-        found = read_model(
-            path, external_data_dir=external_data_dir, ignore_external_data=ignore_external_data, message=message
-        )
+        files = None if ignore_external_data else ExternalFiles.of(path, external_data_dir)
+        found = read_model(message, path, files)
         for new, old in message.mended.items():
             _logger.warning("'%s' is made more than once; one that comes first is now '%s'", old, new)
-        loadable = not (ignore_external_data or message.mended) and (
-            external_data_dir is None or not _apart(found, path)
-        )
-        model = cls.from_ir(found, path if loadable else None)
+        unlike_file = bool(message.mended) or files is None or (external_data_dir is not None and files.are_apart)
+        model = cls.from_ir(found, None if unlike_file else path)
         _logger.info("read %s: %d nodes, opset %d", path, len(found.graph), model.opset)
         if model.path is not None and place is not None:
             _LOADED[place] = model
@@ -217,12 +215,6 @@ class Model:
     def parameter_count(self) -> int:
         """Number of elements in all initializers of the main graph."""
         return sum(v.const_value.size for v in self.ir.graph.initializers.values() if v.const_value is not None)
-
-
-def _apart(model: ir.Model, path: Path) -> bool:
-    """Whether weights lie in another directory than the model's file."""
-    folder = path.resolve().parent
-    return any(file.resolve().parent != folder for file in weight_files(model, folder))
 
 
 _LOADED: "weakref.WeakValueDictionary[tuple[str, int, int, int, int], Model]" = weakref.WeakValueDictionary()

@@ -7,9 +7,9 @@ An embedded weight can be referred to as well: the model file is then the file o
 import dataclasses
 from pathlib import Path
 
-from tensortriage.model.io.lazy_weights import MappedTensor
+from tensortriage.model.io.lazy_weights import MappedTensor, lacks_numbers
 from tensortriage.model.io.save import EMBED_LIMIT_BYTES, refer
-from tensortriage.model.io.serialize import lacks_numbers, to_bytes, to_proto
+from tensortriage.model.io.serialize import to_bytes, to_proto
 from tensortriage.model.model import Model
 
 _REFERRED_BYTES = 16 << 10

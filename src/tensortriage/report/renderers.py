@@ -100,7 +100,7 @@ def find_format(name: str | None, output: Path | None) -> ReportFormat:
     )
 
 
-def write(text: str, path: Path) -> None:
+def write_report(text: str, path: Path) -> None:
     """Write a rendered report as UTF-8, replacing the file in one step.
 
     A lone surrogate, which UTF-8 cannot hold, is written as its escape (in JSON that is the same string).

@@ -14,13 +14,17 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tensortriage.engines.cpu_features import processor
 from tensortriage.errors import StoreError, UsageError
 from tensortriage.runs.check_cache import CheckCache
 from tensortriage.runs.identity.engine_code import EngineCode
 from tensortriage.values.serial import dump
+
+if TYPE_CHECKING:
+    from tensortriage.inputs.feed import Feed
+    from tensortriage.model.model import Model
 
 CASE_FORMAT = "tensortriage.case/1"
 
@@ -49,6 +53,11 @@ class ModelFacts:
     parameters: int
     opset: int
 
+    @classmethod
+    def of(cls, model: "Model", path: Path) -> Self:
+        """Return the facts of a model that was read from a file."""
+        return cls(str(path), model.fingerprint, len(model.graph.nodes), model.parameter_count, model.opset)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedFacts:
@@ -57,6 +66,11 @@ class FeedFacts:
     name: str
     origin: str
     sha256: str
+
+    @classmethod
+    def of(cls, feed: "Feed") -> Self:
+        """Return the facts of a feed."""
+        return cls(feed.name, feed.origin.value, feed.digest)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,7 +103,6 @@ class Case:
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
         self.folder = folder
-        self.code = EngineCode(folder, fresh=fresh)
         try:
             if folder.exists() and not folder.is_dir():
                 raise UsageError(f"{folder} is not a directory", slug="case-not-a-directory", cure="give --case DIR")
@@ -106,6 +119,7 @@ class Case:
         except OSError as error:
             raise _unwritable(folder, error) from error
         self._unlock = _lock(folder)
+        self.code = EngineCode(folder, fresh=fresh)
         try:
             self.checks = CheckCache(known, fresh=fresh, before=self.code.note)
         except BaseException:

@@ -18,7 +18,6 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.process.conversation import Conversation
 from tensortriage.engines.process.workers import lease
 from tensortriage.errors import DataError, EngineCrashed, EngineError, EngineHung, EngineOutOfMemory
-from tensortriage.inputs.conform import check_feed
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.syntax import parse_script
 from tensortriage.values.spec import ValueSpec
@@ -147,7 +146,7 @@ class ScriptFunction:
 
     def _question(self, question: str, items: Sequence[Item], **arguments: Any) -> tuple[Mapping[str, Any], Arrays]:
         with self._lock, self._translated():
-            info, arrays = self._conversation.answer(
+            info, arrays = self._conversation.query(
                 question, items, seconds=self.limits.build_seconds, arguments=arguments
             )
         _show(info)
@@ -185,7 +184,7 @@ class _Translated:
 
 
 def script_feeds(script: str, specs: Sequence[ValueSpec], limits: Limits | None = None) -> Iterator[Feed]:
-    """Yield the feeds of a loader script, each checked against the model.
+    """Yield the feeds of a loader script, as it gives them.
 
     Args:
         script: ``FILE.py[:FUNCTION]``; the function (default ``load_data``) takes nothing and returns an iterable of
@@ -196,12 +195,12 @@ def script_feeds(script: str, specs: Sequence[ValueSpec], limits: Limits | None 
 
     Raises:
         DataError: As `ScriptFunction`, and when it yields something else (``script-not-feed``) or nothing
-            (``feed-empty``), or a feed does not fit the model.
+            (``feed-empty``).
     """
     with ScriptFunction(script, LOADER, limits) as loader:
         index = 0
         for tensors in loader.samples(specs):
-            yield check_feed(Feed(f"{loader.path.name}[{index}]", tensors, Origin.REAL), specs)
+            yield Feed(f"{loader.path.name}[{index}]", tensors, Origin.REAL)
             index += 1
         if not index:
             raise DataError(

@@ -36,3 +36,16 @@ class ValueSpec:
             array: Of any shape; its type numpy's or ml_dtypes's for an ONNX type.
         """
         return cls(name, DType.from_numpy(array.dtype), tuple(array.shape))
+
+    def filled_in(self, inferred: "ValueSpec") -> "ValueSpec":
+        """Return this spec with its open parts filled in; a number overrides a symbol, a symbol an open size."""
+        shape = inferred.shape if self.shape is None else self.shape
+        if self.shape and inferred.shape and len(self.shape) == len(inferred.shape):
+            shape = tuple(map(_known, self.shape, inferred.shape))
+        return ValueSpec(self.name, self.dtype or inferred.dtype, shape)
+
+
+def _known(declared: int | str | None, inferred: int | str | None) -> int | str | None:
+    if isinstance(declared, int) or (declared is not None and not isinstance(inferred, int)):
+        return declared
+    return inferred

@@ -90,3 +90,17 @@ class DiagnoseRequest:
         "--low-memory", "Capture tensors in small batches.", default=BATCH_BYTES, value=LOW_MEMORY_BATCH_BYTES)
     # fmt: on
     in_blocks: bool = True
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether no question needs the whole model."""
+        of_the_whole = (self.target_model, self.tolerance, self.metric, self.fix, self.emit_breakers)
+        return self.in_blocks and not any((*of_the_whole, self.network, self.against, self.sweep))
+
+    @property
+    def goal(self) -> tuple[str, ...]:
+        """Options for the user's goal by a metric."""
+        if self.metric is None:
+            return ()
+        least = () if self.metric_min is None else ("--metric-min", f"{self.metric_min:g}")
+        return ("--metric", self.metric.words, *least)

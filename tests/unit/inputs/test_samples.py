@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from tensortriage.errors import DataError
+from tensortriage.inputs.conform import check_feed
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.samples import Samples, sample_feeds, samples_of
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
 SPECS = [ValueSpec("x", DType.FLOAT, ("n", 2)), ValueSpec("y", DType.INT64, (1,))]
+NAMES = [spec.name for spec in SPECS]
 X, Y = np.ones((3, 2), np.float32), np.array([4])
 
 
@@ -29,7 +31,7 @@ class Tensor:
 
 
 def fed(given):
-    return [feed.tensors for feed in sample_feeds(samples_of(given), SPECS)]
+    return [check_feed(feed, SPECS).tensors for feed in sample_feeds(samples_of(given), NAMES)]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ def test_a_sample_is_a_feed(given):
 def test_a_loader_that_shuffles_gives_the_same_samples_again():
     rng = np.random.default_rng()
     samples = Samples({"x": rng.random((1, 2), np.float32), "y": Y} for _ in range(3))
-    first, again = list(sample_feeds(samples, SPECS)), list(sample_feeds(samples, SPECS))
+    first, again = list(sample_feeds(samples, NAMES)), list(sample_feeds(samples, NAMES))
     assert [feed.digest for feed in first] == [feed.digest for feed in again]
     assert len({feed.digest for feed in first}) == 3
 
@@ -60,7 +62,7 @@ def test_a_loader_that_shuffles_gives_the_same_samples_again():
 def test_no_more_is_read_than_is_used():
     read = []
     samples = Samples(read.append(number) or {"x": X, "y": Y} for number in range(9))
-    next(sample_feeds(samples, SPECS))
+    next(sample_feeds(samples, NAMES))
     assert len(read) == 1
 
 
@@ -94,7 +96,7 @@ def test_a_sample_that_is_no_feed_is_told_by_its_number(given):
     ],
 )
 def test_labels_come_behind_the_inputs_or_by_another_name(given, labels):
-    (feed,) = sample_feeds(samples_of(given), SPECS)
+    feed = check_feed(*sample_feeds(samples_of(given), NAMES), SPECS)
     assert list(feed.tensors) == ["x", "y"]
     assert {name: np.asarray(array).tolist() for name, array in feed.labels.items()} == labels
 

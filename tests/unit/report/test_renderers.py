@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tensortriage.errors import StoreError, UsageError
-from tensortriage.report.renderers import FORMATS, find_format, write
+from tensortriage.report.renderers import FORMATS, find_format, write_report
 from unit.report.samples import early_overflow, healthy_match, hostile, local_fault, range_overflow
 
 
@@ -45,13 +45,13 @@ def test_unknown_formats_are_answered_with_the_known(name: str | None, output: s
 
 def test_json_round_trips_through_a_file_even_with_lone_surrogates(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    write('{"name": "\ud800é"}', path)
+    write_report('{"name": "\ud800é"}', path)
     assert json.loads(path.read_text(encoding="utf-8")) == {"name": "\ud800é"}
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
-        write("x", tmp_path / "missing" / "x.md")
+        write_report("x", tmp_path / "missing" / "x.md")
     assert caught.value.slug == "file-unwritable"
     assert "missing" in caught.value.message

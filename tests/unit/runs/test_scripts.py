@@ -89,7 +89,6 @@ def test_neighbours_can_be_imported_and_arrays_of_other_libraries_used(script, t
         ("def load_data():\n    return None\n", "script-not-feed", "returned a NoneType"),
         ("def load_data():\n    yield None\n", "script-not-feed", "yielded a NoneType"),
         ("def load_data():\n    yield {'x': object()}\n", "script-not-feed", "'x' is a object"),
-        ("def load_data():\n    yield {'y': [1.0]}\n", "feed-input-unknown", "loader.py[0]"),
     ],
 )
 def test_what_goes_wrong_is_told_with_its_line(script, text, slug, words):

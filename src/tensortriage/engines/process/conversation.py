@@ -150,10 +150,10 @@ class Conversation:
         seconds = self.limits.build_seconds + runs * self.limits.longest_run()
         return self._exchange("streams", items, seconds=seconds, runs=runs)[1]
 
-    def answer(
+    def query(
         self, question: str, items: Iterable[Item] = (), *, seconds: float | None = None, **fields: Any
     ) -> tuple[Mapping[str, Any], dict[str, np.ndarray]]:
-        """Put the adapter a question of its own and return the answer, and arrays by name.
+        """Put a question of the adapter's own; return the answer, and arrays by name.
 
         Raises:
             TriageError: As for `ask` and `run`.

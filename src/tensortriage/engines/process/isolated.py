@@ -101,7 +101,7 @@ class IsolatedEngine:
         try:
             rest |= {key: conversation.deliver_file(Path(rest[key])) for key in files}
             there = conversation.deliver(model.absolute())
-            return conversation.answer(
+            return conversation.query(
                 question, seconds=self.limits.build_seconds, adapter=self.adapter, model=there, options=rest
             )
         finally:
@@ -230,7 +230,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
             TriageError: As for `run`.
         """
         items = [] if feed is None else self._items(feed)
-        return self._open().answer(question, items, arguments=arguments)
+        return self._open().query(question, items, arguments=arguments)
 
     def _items(self, feed: Mapping[str, np.ndarray]) -> list[Item]:
         """Return a feed, checked, as the engine or the given file takes it, without dropped inputs."""

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tensortriage.errors import UsageError
+from tensortriage.inputs.conform import given_shapes
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.inputs.synthetic.input_roles import Use
@@ -89,7 +90,7 @@ def are_ours(model: Model, shapes: Mapping[str, Shape]) -> bool:
 
     Floats of a fixed shape are numbers that any engine computes with.
     """
-    return bool(open_dimensions(model.inputs, shapes)) or any(
+    return bool(open_dimensions(model.inputs, given_shapes(model.inputs, shapes))) or any(
         spec.dtype is not None and not spec.dtype.is_float for spec in model.inputs
     )
 
@@ -99,7 +100,7 @@ _Numbers = Mapping[str, Any]
 
 
 def _choices(maker: FeedMaker, shapes: Mapping[str, Shape]) -> Iterator[tuple[Mapping[Dimension, int], _Numbers]]:
-    dimensions = open_dimensions(maker.specs, shapes)
+    dimensions = open_dimensions(maker.specs, given_shapes(maker.specs, shapes))
     required = required_sizes(maker.model, dimensions) if dimensions else {}
     sizes = []
     for chosen in _sizes(maker.model, dimensions, required):

@@ -105,6 +105,8 @@ _COMPARED: Mapping[str, tuple[int, ...]] = {
     "Equal": (0,), "Greater": (1, 0), "GreaterOrEqual": (0, -1), "Less": (0, -1), "LessOrEqual": (1, 0),
 }  # fmt: skip
 """Steps from a constant to numbers on both sides of a comparison with it."""
+_CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "MaxPool", "AveragePool"})
+_MIXERS = frozenset({"MatMul", "Gemm", "Gather", "Softmax", "Attention", "LSTM", "GRU", "RNN", "GlobalAveragePool"})
 _MASK_WORD = re.compile(r"(^|[^a-z])mask([^a-z]|$)")
 _POSITION_WORD = re.compile(r"position_?ids?$|(^|[^a-z])positions?$")
 _LENGTH_WORD = re.compile(r"(^|_)(seq)?(lens?|lengths?)($|_)")
@@ -123,6 +125,19 @@ def roles(graph: Graph, inputs: Sequence[ValueSpec], spec_of: SpecOf) -> dict[st
         spec_of: Returns the spec of a value that is not constant; called only for computed tables.
     """
     return {spec.name: _role(graph, spec, spec_of) for spec in inputs}
+
+
+def is_convolved(graph: Graph, name: str) -> bool:
+    """Return whether an input enters a convolution or pooling before anything mixes its positions."""
+    pending, seen = [name], {name}
+    while pending and len(seen) < 100:
+        for node in graph.consumers(pending.pop(0)):
+            if node.op_type in _CONVOLUTIONS:
+                return True
+            if node.op_type not in _MIXERS:
+                pending += [output for output in node.outputs if output not in seen]
+                seen.update(node.outputs)
+    return False
 
 
 def _role(graph: Graph, spec: ValueSpec, spec_of: SpecOf) -> Role:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from tensortriage.errors import UsageError
-from tensortriage.inputs.conform import fits, show_shape
+from tensortriage.inputs.conform import show_shape
 from tensortriage.inputs.syntax import Shape
 from tensortriage.model.io.check_limits import check_rank
 from tensortriage.values.spec import ValueSpec
@@ -34,7 +34,7 @@ _NONE_CHOSEN: Mapping[Dimension, int] = MappingProxyType({})
 
 def concrete_shapes(
     specs: Sequence[ValueSpec],
-    given: Mapping[str, Shape],
+    shapes: Mapping[str, Shape],
     convolved: Collection[str] = (),
     chosen: Mapping[Dimension, int] = _NONE_CHOSEN,
 ) -> dict[str, tuple[int, ...]]:
@@ -42,18 +42,13 @@ def concrete_shapes(
 
     Args:
         specs: The model's inputs.
-        given: Shapes named by the user; their sizes also hold for the same dimension names of other inputs.
+        shapes: The shape of each as far as it is known (see `given_shapes`); sizes that the user gave also hold for
+            the same dimension names of other inputs.
         convolved: Names of inputs that enter a convolution.
         chosen: Sizes of open dimensions in place of the usual ones.
-
-    Raises:
-        UsageError: When a given shape contradicts the model (slug ``shape-contradicts-model``).
     """
     sizes: dict[Dimension, int] = {}
-    shapes: dict[str, Shape] = {}
     for spec in specs:
-        shape = given.get(spec.name)
-        shapes[spec.name] = _merged(spec, shape) if shape is not None else spec.shape or ()
         for wanted, size in zip(spec.shape or (), shapes[spec.name], strict=False):
             if isinstance(wanted, str) and isinstance(size, int):
                 sizes.setdefault(wanted, size)
@@ -69,14 +64,13 @@ def concrete_shapes(
     }
 
 
-def open_dimensions(specs: Sequence[ValueSpec], given: Mapping[str, Shape]) -> dict[Dimension, tuple[ValueSpec, int]]:
+def open_dimensions(specs: Sequence[ValueSpec], shapes: Mapping[str, Shape]) -> dict[Dimension, tuple[ValueSpec, int]]:
     """Return every dimension whose size is free, with an input and the axis at which it stands.
 
     Args:
         specs: The model's inputs.
-        given: Shapes named by the user.
+        shapes: The shape of each as far as it is known (see `given_shapes`).
     """
-    shapes = {spec.name: _merged(spec, given[spec.name]) if spec.name in given else spec.shape or () for spec in specs}
     symbols = {d for shape in shapes.values() for d in shape if isinstance(d, str)}
     fixed = {
         wanted
@@ -126,23 +120,6 @@ def require_room(
             slug="feed-too-large",
             cure="give its dynamic dimensions smaller sizes with --input-shapes, or give real data with --inputs",
         )
-
-
-def _merged(spec: ValueSpec, given: Shape) -> Shape:
-    """Return the given shape, with its open sizes (-1) from the model."""
-    if spec.shape is None:
-        return given
-    concrete = ValueSpec(spec.name, None, tuple(d if isinstance(d, int) else None for d in given))
-    known = tuple(d if isinstance(d, int) else 0 for d in spec.shape)
-    if len(given) != len(spec.shape) or not fits(
-        tuple(g if isinstance(g, int) else w for g, w in zip(given, known, strict=True)), spec
-    ):
-        raise UsageError(
-            f"shape {show_shape(concrete.shape)} does not fit input '{spec.name}', which is {show_shape(spec.shape)}",
-            slug="shape-contradicts-model",
-            cure="give declared dimensions the sizes that the model declares",
-        )
-    return tuple(g if isinstance(g, int) else w for g, w in zip(given, spec.shape, strict=True))
 
 
 def _concrete(

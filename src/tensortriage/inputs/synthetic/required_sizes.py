@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from tensortriage.inputs.synthetic.open_sizes import Dimension
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.value_specs import shapes_with
+from tensortriage.model.shape_inference.inferred_specs import shapes_with
 from tensortriage.values.spec import ValueSpec
 
 Size = int | str | None

@@ -108,6 +108,15 @@ def _block(graph: Graph, nodes: list[Node], sizes: Mapping[str, int]) -> ModelBl
     )
 
 
+def largest_weight(model: Model, block: ModelBlock) -> tuple[str, str, int]:
+    """Return the largest weight of a block, the first node that uses it, and its size in bytes."""
+    graph = model.graph
+    weights = [name for node in block.nodes for name in graph.node(node).uses if name in graph.initializers]
+    weight = max(weights, key=lambda name: _bytes(graph.initializers[name]))
+    user = next(node for node in block.nodes if weight in graph.node(node).uses)
+    return weight, user, _bytes(graph.initializers[weight])
+
+
 def weights_bytes(specs: Iterable[ValueSpec]) -> int:
     """Return the total size of weights."""
     return sum(map(_bytes, specs))

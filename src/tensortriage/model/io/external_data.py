@@ -63,6 +63,12 @@ class ExternalFiles:
             described=tensor,
         )
 
+    @property
+    def are_apart(self) -> bool:
+        """Whether one that a tensor was bound to lies in another directory than the model's file."""
+        folder = self._model.resolve().parent
+        return any(file.path.parent != folder for file in self._files.values())
+
     def _open(self, location: str, tensor_name: str | None) -> WeightFile:
         named = f"{quoted(location)}, named by initializer {quoted(tensor_name)} of {self._model},"
         windows = PureWindowsPath(location)

@@ -17,6 +17,7 @@ import mmap
 import os
 import threading
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -167,6 +168,25 @@ class MappedTensor(ir.LazyTensor):
         return f"MappedTensor<{self.dtype},{self.shape}>({str(self.file.path)!r}, offset={self.offset})"
 
 
+def leave_in_file(model: ir.Model, path: Path, offsets: Mapping[str, int]) -> None:
+    """Point initializers, by name, at their data in the model file."""
+    if not offsets:
+        return
+    file = WeightFile(path, is_model=True)
+    for name, offset in offsets.items():
+        value = model.graph.initializers[name]
+        tensor = value.const_value
+        if tensor is not None and not isinstance(tensor, ir.ExternalTensor):
+            value.const_value = MappedTensor(
+                file,
+                offset,
+                dtype=tensor.dtype,
+                shape=ir.Shape(tensor.shape.numpy(), frozen=True),
+                name=name,
+                described=tensor,
+            )
+
+
 def content_sha256(tensor: Any) -> str:
     """Return the SHA-256, in hex, of an onnx_ir tensor's raw bytes; streamed, and computed once per tensor."""
     known = tensor.meta.get(_SHA256)
@@ -266,6 +286,52 @@ class AbsentTensor(ir.ExternalTensor):
             slug="weight-ignored",
             cure="leave out --ignore-external-data",
         )
+
+
+class Hollow(ir.LazyTensor):
+    """A tensor that has a type and a shape and no numbers; asking for them is a `ModelError`."""
+
+    def __init__(self, tensor: Any) -> None:
+        super().__init__(
+            _no_numbers,
+            tensor.dtype,
+            tensor.shape,
+            name=tensor.name,
+            doc_string=tensor.doc_string,
+            metadata_props=dict(tensor.metadata_props),
+        )
+
+    def tobytes(self) -> bytes:
+        """Return no bytes."""
+        return b""
+
+    def tofile(self, file: object) -> None:
+        """Write no bytes."""
+
+
+def _no_numbers() -> NoReturn:
+    raise ModelError(
+        "the values of a weight of this model were stripped",
+        slug="weight-stripped",
+        cure="use the original model",
+    )
+
+
+def lacks_numbers(tensor: Any) -> bool:
+    """Return whether a tensor's numbers were stripped or are ignored, so that reading them is an error."""
+    return isinstance(tensor, Hollow | AbsentTensor)
+
+
+def large_initializers(model: ir.Model, *, above_bytes: int) -> dict[str, Any]:
+    """Return the tensors of the main graph's initializers beyond a size by name; strings do not count."""
+    return {
+        name: value.const_value
+        for name, value in model.graph.initializers.items()
+        if value.const_value is not None
+        and not lacks_numbers(value.const_value)
+        and value.const_value.dtype != ir.DataType.STRING
+        and stored_bytes(value.const_value) > above_bytes
+    }
 
 
 def absent_weights(model: ir.Model) -> bool:

@@ -14,28 +14,13 @@ import onnx
 
 from tensortriage.errors import ModelError
 from tensortriage.model.io.check_structure import check_structure
+from tensortriage.model.io.other_formats import not_onnx
 from tensortriage.model.io.repeated_names import mend_repeated_names
 from tensortriage.model.wire import Buffer, lift_weights
 from tensortriage.values.files import absence
 
 LARGE_FILE_BYTES = 32 << 20
 LARGE_WEIGHT_BYTES = 16 << 10
-
-_MAGICS = (
-    (0, b"version https://git-lfs", "a Git LFS pointer", "run git lfs pull"),
-    (0, b"PK\x03\x04", "a zip file, perhaps a PyTorch checkpoint", "export it with torch.onnx.export"),
-    (4, b"ORTM", "a model in ONNX Runtime's own format", "use the ONNX file it was made from"),
-    (4, b"TFL3", "a TensorFlow Lite model", "convert it with tf2onnx"),
-    (0, b"\x89HDF", "an HDF5 file, perhaps a Keras model", "convert it with tf2onnx"),
-    (0, b"ptrt", "a TensorRT engine", "use the ONNX file it was built from"),
-    (0, b"ftrt", "a TensorRT engine", "use the ONNX file it was built from"),
-    (0, b"vtrt", "a TensorRT-RTX engine", "use the ONNX file it was built from"),
-    (8, b"{", "a safetensors file", "export the network with torch.onnx.export"),
-    (0, b"\x1f\x8b", "a gzip file", "unpack it first"),
-    (0, b"<!DOCTYPE", "a web page", "download the model itself"),
-    (0, b"<html", "a web page", "download the model itself"),
-    (0, b"<?xml", "an XML file, perhaps an OpenVINO model", "use the ONNX file it was converted from"),
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -70,9 +55,9 @@ def read_message(path: Path, *, mend_names: bool = False) -> Message:
         proto = onnx.ModelProto()
         proto.ParseFromString(lifted.skeleton)
     except Exception as error:  # WireError, or an exception of protobuf, whose type has no stable home
-        raise _not_onnx(path, data[:64], str(error)) from error
+        raise not_onnx(path, data[:64], str(error)) from error
     if not proto.HasField("graph"):
-        raise _not_onnx(path, data[:64], "it holds no graph")
+        raise not_onnx(path, data[:64], "it holds no graph")
     mended = mend_repeated_names(proto) if mend_names else {}
     check_structure(proto, lifted={index: length for index, (_, length) in lifted.places.items()})
     return Message(proto, lifted.places, mended)
@@ -92,14 +77,3 @@ def _contents(path: Path) -> Buffer:
         raise ModelError(f"{path} cannot be read: {error}", slug="model-unreadable", cure="check the path") from error
     what = "a directory" if stat.S_ISDIR(status.st_mode) else "empty" if not status.st_size else "not a regular file"
     raise ModelError(f"{path} is {what}", slug="model-unreadable", cure="name an ONNX file")
-
-
-def _not_onnx(path: Path, start: bytes, reason: str) -> ModelError:
-    for offset, magic, kind, cure in _MAGICS:
-        if start[offset:].startswith(magic):
-            return ModelError(f"{path} is not an ONNX model but {kind}", slug="model-unreadable", cure=cure)
-    return ModelError(
-        f"{path} is not an ONNX model, or is damaged or truncated: {reason}",
-        slug="model-unreadable",
-        cure="compare its size with the original; export or download it again",
-    )

@@ -21,8 +21,8 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import StoreError, UsageError
-from tensortriage.model.io.lazy_weights import MappedTensor, content_sha256, stored_bytes
-from tensortriage.model.io.serialize import large_initializers, to_bytes, to_proto
+from tensortriage.model.io.lazy_weights import MappedTensor, content_sha256, large_initializers, stored_bytes
+from tensortriage.model.io.serialize import to_bytes, to_proto
 from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.display_names import quoted
 from tensortriage.model.ir.messages import all_nodes, bodies

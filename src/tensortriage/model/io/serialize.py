@@ -7,66 +7,22 @@ that other threads may use it.
 
 import threading
 from collections.abc import Collection
-from typing import Any, NoReturn
+from typing import Any
 
 import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
-from tensortriage.model.io.foreign_types import restore_foreign_types
-from tensortriage.model.io.lazy_weights import AbsentTensor, stored_bytes
+from tensortriage.model.io.lazy_weights import Hollow
 from tensortriage.model.ir.display_names import first_cause, first_line
 
 TRAINING = "tensortriage.training-info"
 """Key of a model's training information among the metadata of its main graph, excluded from the written metadata."""
 
+FOREIGN_TYPE = "tensortriage.type_proto"
+"""Key, among the metadata of a value, of a serialized type that onnx_ir cannot represent."""
+
 _lock = threading.Lock()
-
-
-class Hollow(ir.LazyTensor):
-    """A tensor that has a type and a shape and no numbers; asking for them is a `ModelError`."""
-
-    def __init__(self, tensor: Any) -> None:
-        super().__init__(
-            _no_numbers,
-            tensor.dtype,
-            tensor.shape,
-            name=tensor.name,
-            doc_string=tensor.doc_string,
-            metadata_props=dict(tensor.metadata_props),
-        )
-
-    def tobytes(self) -> bytes:
-        """Return no bytes."""
-        return b""
-
-    def tofile(self, file: object) -> None:
-        """Write no bytes."""
-
-
-def _no_numbers() -> NoReturn:
-    raise ModelError(
-        "the values of a weight of this model were stripped",
-        slug="weight-stripped",
-        cure="use the original model",
-    )
-
-
-def lacks_numbers(tensor: Any) -> bool:
-    """Return whether a tensor's numbers were stripped or are ignored, so that reading them is an error."""
-    return isinstance(tensor, Hollow | AbsentTensor)
-
-
-def large_initializers(model: ir.Model, *, above_bytes: int) -> dict[str, Any]:
-    """Return the tensors of the main graph's initializers beyond a size by name; strings do not count."""
-    return {
-        name: value.const_value
-        for name, value in model.graph.initializers.items()
-        if value.const_value is not None
-        and not lacks_numbers(value.const_value)
-        and value.const_value.dtype != ir.DataType.STRING
-        and stored_bytes(value.const_value) > above_bytes
-    }
 
 
 def to_proto(model: ir.Model, *, hollow: Collection[str] = ()) -> onnx.ModelProto:
@@ -90,31 +46,11 @@ def to_proto(model: ir.Model, *, hollow: Collection[str] = ()) -> onnx.ModelProt
             slug="model-invalid",
             cure="the file is damaged, or newer than the installed onnx: export the model again, or update onnx",
         ) from error
-    restore_foreign_types(proto.graph, model.graph)
+    for infos, values in ((proto.graph.input, model.graph.inputs), (proto.graph.output, model.graph.outputs)):
+        for info, value in zip(infos, values, strict=True):
+            if FOREIGN_TYPE in value.meta:
+                info.type.ParseFromString(value.meta[FOREIGN_TYPE])
     proto.training_info.extend(model.graph.meta.get(TRAINING, ()))
-    return proto
-
-
-def hollow_proto(model: ir.Model, *, above_bytes: int) -> onnx.ModelProto:
-    """Serialize a model with its large weights turned into inputs: the same graph, the same types, few bytes.
-
-    Args:
-        model: The model.
-        above_bytes: Initializers of the main graph larger than this become inputs. Small ones stay, because shape
-            inference reads their numbers.
-    """
-    large = large_initializers(model, above_bytes=above_bytes)
-    proto = to_proto(model, hollow=large)
-    undeclared = large.keys() - {info.name for info in proto.graph.input}
-    small: list[onnx.TensorProto] = []
-    for tensor in proto.graph.initializer:
-        if tensor.name not in large:
-            small.append(tensor)
-        elif tensor.name in undeclared:
-            proto.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    kept = onnx.GraphProto(initializer=small)
-    proto.graph.ClearField("initializer")
-    proto.graph.initializer.extend(kept.initializer)
     return proto
 
 

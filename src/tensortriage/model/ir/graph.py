@@ -19,7 +19,6 @@ from tensortriage.model.ir.shape_operands import shape_like_values
 from tensortriage.model.ir.specs import tensor_spec
 from tensortriage.model.ir.traversal import captures
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin, read_origin
-from tensortriage.model.provenance.path_names import common_module
 from tensortriage.values.spec import ValueSpec
 
 
@@ -104,12 +103,19 @@ class Graph:
     def origin(self, name: str) -> NodeOrigin:
         """Return where a node comes from; nothing but empty texts for a name that the model does not have.
 
-        A node that the exporter's optimizer put in without saying so belongs to the innermost module in which all lie
-        that use it, as far as those say; one without a path among nodes with paths to the module of all around it.
+        One that does not say so itself has the module that `NodeOrigin.among` finds.
         """
         if name not in self._origins:
             made = self._own_origin(name)
-            self._origins[name] = made if made.is_known or name not in self else self._origin_of_users(name, made)
+            if not made.is_known and (node := self._by_name.get(name)) is not None:
+                users = [user for value in node.outputs if value for user in self.consumers(value)]
+                makers = [maker for value in node.uses if (maker := self.producer(value)) is not None]
+                made = made.among(
+                    name,
+                    users=[self._own_origin(user.name) for user in users],
+                    makers=[self._own_origin(maker.name) for maker in makers if maker.op_type != "Constant"],
+                )
+            self._origins[name] = made
         return self._origins[name]
 
     def origin_labels(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -120,17 +126,6 @@ class Graph:
     def _own_origin(self, name: str) -> NodeOrigin:
         node = self._ir_nodes.get(name)
         return UNKNOWN if node is None else read_origin(name, node.metadata_props, node.doc_string or "")
-
-    def _origin_of_users(self, name: str, made: NodeOrigin) -> NodeOrigin:
-        users = (user for value in self.node(name).outputs if value for user in self.consumers(value))
-        origins = [self._own_origin(user.name) for user in users]
-        if told := [origin for origin in origins if origin.operator]:
-            return dataclasses.replace(made, module=common_module([origin.module for origin in told]))
-        makers = [maker for value in self.node(name).uses if (maker := self.producer(value)) is not None]
-        before = [self._own_origin(maker.name).module for maker in makers if maker.op_type != "Constant"]
-        around = {origin.module for origin in origins}.union(before)
-        inside = origins and before and len(around) == 1 and "/" not in name
-        return dataclasses.replace(made, module=around.pop()) if inside else made
 
     def __contains__(self, node_name: object) -> bool:
         return node_name in self._by_name

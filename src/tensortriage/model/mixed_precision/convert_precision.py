@@ -20,7 +20,8 @@ from tensortriage.model.ir.attributes import bodies, constant_tensor
 from tensortriage.model.ir.messages import DTYPE_ATTRIBUTES
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide, is_exempt_operand
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.type_inference import DEFAULT_TYPES, parameter, signature
+from tensortriage.model.shape_inference.schemas import parameter, signature
+from tensortriage.model.shape_inference.type_inference import DEFAULT_TYPES
 from tensortriage.model.transforms.opset_upgrade import require_opset, retyped
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, is_standard
 from tensortriage.values.dtype import Precision

@@ -8,9 +8,9 @@ scopes into the name. All become one form, PyTorch's own: ``encoder.layer.3.outp
 import ast
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from tensortriage.model.provenance.path_names import module_of_name, nested_steps
+from tensortriage.model.provenance.path_names import common_module, module_of_name, nested_steps
 
 NAME_SCOPES = "pkg.torch.onnx.name_scopes"
 CLASS_HIERARCHY = "pkg.torch.onnx.class_hierarchy"
@@ -71,6 +71,23 @@ class NodeOrigin:
         """Return the label to show with the name of a node; empty where the name contains it."""
         label = self.label if self.tells_more(node) else ""
         return " ".join(filter(None, (label, self.body and f"in {self.body}")))
+
+    def among(self, name: str, *, users: Sequence["NodeOrigin"], makers: Sequence["NodeOrigin"]) -> "NodeOrigin":
+        """Return this origin, which names no module, with the module that the nodes around imply.
+
+        A node that the exporter's optimizer put in without saying so belongs to the innermost module in which all lie
+        that use it, as far as those say; one without a path among nodes with paths to the module of all around it.
+
+        Args:
+            name: The node's name.
+            users: The origins of nodes that use its results.
+            makers: Those of nodes that make what it uses, Constant nodes left out.
+        """
+        if exported := [user.module for user in users if user.operator]:
+            return dataclasses.replace(self, module=common_module(exported))
+        around = {origin.module for origin in (*users, *makers)}
+        inside = users and makers and len(around) == 1 and "/" not in name
+        return dataclasses.replace(self, module=around.pop()) if inside else self
 
     def tells_more(self, node: str) -> bool:
         """Return whether module, class or line add to the name of a node."""

@@ -5,17 +5,15 @@ one protobuf. A cut, a rounding Cast or a typed conversion needs the type only, 
 operands that share a type variable share the type.
 """
 
-import functools
 from collections.abc import Mapping, Sequence
 
-import onnx
 import onnx_ir as ir
-from onnx_ir.schemas import OpSignature, Parameter
 
 from tensortriage.model.ir.attributes import bodies, constant_tensor
 from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.messages import DTYPE_ATTRIBUTES
 from tensortriage.model.shape_inference.runtime_types import runtime_results
+from tensortriage.model.shape_inference.schemas import schema_results
 from tensortriage.values.spec import ValueSpec
 
 _FLOAT = ir.TensorType(ir.DataType.FLOAT)
@@ -33,25 +31,6 @@ DEFAULT_TYPES = {
 _LIKE_INPUT = frozenset({"Bernoulli", "EyeLike", "RandomNormalLike", "RandomUniformLike"})
 
 Types = dict[ir.Value, ir.TypeProtocol]
-
-
-@functools.cache
-def signature(domain: str, op_type: str, version: int) -> OpSignature | None:
-    """Return the schema of an operator at an opset version, or None when ONNX does not define it."""
-    domain = "" if domain == "ai.onnx" else domain
-    if not onnx.defs.has(op_type, domain):
-        return None
-    try:
-        return OpSignature.from_op_schema(onnx.defs.get_schema(op_type, version, domain))
-    except (onnx.defs.SchemaError, KeyError, ValueError):  # newer than the model's opset, or of exotic types
-        return None
-
-
-def parameter(parameters: Sequence[Parameter], index: int) -> Parameter | None:
-    """Return the formal parameter of an input or output position, the last one repeating when it is variadic."""
-    if index < len(parameters):
-        return parameters[index]
-    return parameters[-1] if parameters and parameters[-1].variadic else None
 
 
 @collector_paused()
@@ -86,13 +65,16 @@ def _visit(graph: ir.Graph, opsets: Mapping[str, int], found: Types) -> None:
         for value in node.outputs:
             if value.type is not None:
                 found.setdefault(value, value.type)
-        made = _body_results(node, opsets, found) if bodies(node) else _results(node, opsets, found)
+        graphs = bodies(node)
+        made = _body_results(node, graphs, opsets, found) if graphs else _results(node, opsets, found)
         for value, kind in zip(node.outputs, made, strict=False):
             if kind is not None:
                 found.setdefault(value, kind)
 
 
-def _body_results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Sequence[ir.TypeProtocol | None]:
+def _body_results(
+    node: ir.Node, graphs: Sequence[ir.Graph], opsets: Mapping[str, int], found: Types
+) -> Sequence[ir.TypeProtocol | None]:
     """Visit the bodies of a node and return the types of its outputs."""
     fed = [None if value is None else found.get(value) for value in node.inputs]
     if node.op_type == "Loop":
@@ -100,7 +82,7 @@ def _body_results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Seq
     elif node.op_type == "Scan" and opsets.get("", 0) < 9:
         fed = fed[1:]  # Scan 8 takes the sequence lengths first
     results: Sequence[ir.TypeProtocol | None] = ()
-    for body in bodies(node):
+    for body in graphs:
         for value, kind in zip(body.inputs, fed, strict=False):
             if kind is not None:
                 found.setdefault(value, kind)
@@ -118,39 +100,15 @@ def _results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Sequence
         attr = node.attributes.get("stash_type")
         stash = _FLOAT if attr is None or attr.is_ref() else ir.TensorType(ir.DataType(attr.as_int()))
         return (fed[0], stash, stash)
-    if node.domain in ("", "ai.onnx") and (special := _special(node, fed)) is not None:
-        return (special, *_by_schema(node, fed, opsets)[1:])
-    return _by_schema(node, fed, opsets)
-
-
-def _by_schema(
-    node: ir.Node, fed: Sequence[ir.TypeProtocol | None], opsets: Mapping[str, int]
-) -> list[ir.TypeProtocol | None]:
-    if (made := runtime_results(node, fed)) is not None:
-        return made
-    schema = signature(node.domain, node.op_type, node.version or opsets.get(node.domain, opsets.get("", 1)))
-    if schema is None:
-        return []
-    bound: dict[str, ir.TypeProtocol] = {}
-    for index, kind in enumerate(fed):
-        formal = parameter(schema.inputs, index)
-        if kind is not None and formal is not None and formal.homogeneous:
-            bound.setdefault(formal.type_constraint.name, kind)
-    results: list[ir.TypeProtocol | None] = []
-    for index in range(len(node.outputs)):
-        formal = parameter(schema.outputs, index)
-        allowed = formal.type_constraint.allowed_types if formal is not None else frozenset()
-        only = next(iter(allowed)) if len(allowed) == 1 else None
-        results.append(only or (bound.get(formal.type_constraint.name) if formal is not None else None))
-    return results
+    special = _special(node, fed) if node.domain in ("", "ai.onnx") else None
+    made = runtime_results(node, fed)
+    made = schema_results(node, fed, opsets) if made is None else made
+    return made if special is None else (special, *made[1:])
 
 
 def _special(node: ir.Node, fed: Sequence[ir.TypeProtocol | None]) -> ir.TypeProtocol | None:
     """Return the type of the first output where the schema does not tie it to an input."""
     op = node.op_type
-    if op == "Constant":
-        tensor = constant_tensor(node)
-        return None if tensor is None else ir.TensorType(tensor.dtype)
     if op == "ConstantOfShape":
         attr = node.attributes.get("value")
         return _FLOAT if attr is None or attr.is_ref() else ir.TensorType(attr.as_tensor().dtype)
@@ -158,6 +116,9 @@ def _special(node: ir.Node, fed: Sequence[ir.TypeProtocol | None]) -> ir.TypePro
         return _named_type(node, fed)
     if op == "SequenceEmpty":
         return ir.SequenceType(_named_type(node, fed) or _FLOAT)
+    if op == "Constant":
+        tensor = constant_tensor(node)
+        return None if tensor is None else ir.TensorType(tensor.dtype)
     first = fed[0] if fed else None
     if first is None:
         return None

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from tensortriage.model.inspect import repeated_blocks
 from tensortriage.model.inspect.outline import ConstantFacts
-from tensortriage.model.io.serialize import hollow_proto
+from tensortriage.model.io.hollow_message import hollow_proto
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import DType
 

@@ -20,7 +20,7 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
-from tensortriage.model.io.serialize import lacks_numbers
+from tensortriage.model.io.lazy_weights import lacks_numbers
 from tensortriage.model.ir.attributes import bodies, constant_tensor
 from tensortriage.model.ir.display_names import first_line
 from tensortriage.model.ir.node_names import restorer_of_names

@@ -13,7 +13,8 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
-from tensortriage.model.io.serialize import TRAINING, hollow_proto, to_bytes
+from tensortriage.model.io.hollow_message import hollow_proto
+from tensortriage.model.io.serialize import TRAINING, to_bytes
 from tensortriage.model.ir.onnx_subprocess import ExtensionFailed, call_extension
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, is_standard

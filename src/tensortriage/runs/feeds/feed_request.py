@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from tensortriage.inputs.feed import Feed
     from tensortriage.inputs.samples import Samples
     from tensortriage.model.model import Model
+    from tensortriage.values.spec import ValueSpec
 
 READERS = "tensortriage.feeds"
 """Entry-point group, by the ending of a file's name, of functions of path, input specs and limits that yield feeds."""
 Readers = Mapping[str, EntryPoint]
 """Registered readers by name."""
 FEED_FORMATS = "npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors."
+SCRIPT = "py"
+"""Ending of a data loader."""
 _logger = logging.getLogger(__name__)
 _SHAPE = re.compile(r".*:\[.*\]$", re.DOTALL)
 _OLD_SHAPE = re.compile(r"^([^:,]+),(-?\d+(?:x-?\d+)*)$")
@@ -127,53 +130,20 @@ def feeds(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
         yield feed.made_up if request.made_up else feed
 
 
-def _grouped(paths: Sequence[str], readers: Readers) -> Iterator[Sequence[str]]:
-    """Yield scripts and files with a reader of their own each alone, other files that follow each other together."""
-    for alone, group in itertools.groupby(paths, key=lambda path: _is_loader(path) or _ending(path) in readers):
-        together = list(group)
-        yield from ([path] for path in together) if alone else [together]
-
-
-def _from(paths: Sequence[str], request: FeedRequest, model: "Model", readers: Readers) -> "Iterator[Feed]":
-    from tensortriage.inputs.feeds import load_feeds
-
-    specs = [spec for spec in model.inputs if spec.name not in request.without]
-    if _is_loader(paths[0]):
-        from tensortriage.runs.scripts import script_feeds
-
-        return script_feeds(paths[0], specs, request.limits)
-    if (ending := _ending(paths[0])) in readers:
-        return cast("Iterator[Feed]", readers[ending].load()(Path(paths[0]), specs, request.limits))
-    return load_feeds([Path(path) for path in paths], specs)
-
-
-def _is_loader(path: str) -> bool:
-    return path.partition(":")[0].endswith(".py")
-
-
-def _ending(path: str) -> str:
-    return Path(path).suffix.removeprefix(".")
-
-
 def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
+    """Yield the feeds of a request; what was not made for the model, or checked before, is checked against it."""
     if request.given:
         return iter(request.given)
-    if request.samples is not None:
+    specs = [spec for spec in model.inputs if spec.name not in request.without]
+    if request.samples is None and (request.paths or request.script):
+        found = _of_files(request, specs)
+    elif request.samples is not None:
         from tensortriage.inputs.samples import sample_feeds
 
-        return sample_feeds(request.samples, model.inputs)
-    if request.paths:
-        readers = registered(READERS)
-        grouped = _grouped(request.paths, readers)
-        return itertools.chain.from_iterable(_from(paths, request, model, readers) for paths in grouped)
-    if request.script:
-        from tensortriage.runs.scripts import script_feeds
+        found = sample_feeds(request.samples, [spec.name for spec in specs])
+    elif request.seed is not None or request.iterations is not None or request.value_ranges:
+        from tensortriage.inputs.synthetic.polygraphy import polygraphy_feeds
 
-        specs = [spec for spec in model.inputs if spec.name not in request.without]
-        return script_feeds(request.script, specs, request.limits)
-    from tensortriage.inputs.synthetic.random import polygraphy_feeds, random_feeds
-
-    if request.seed is not None or request.iterations is not None or request.value_ranges:
         return polygraphy_feeds(
             model.inputs,
             seed=1 if request.seed is None else request.seed,
@@ -181,4 +151,40 @@ def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
             val_range=request.value_ranges,
             shapes=request.shapes,
         )
-    return random_feeds(model, seed=0, iterations=1, value_ranges={}, shapes=request.shapes)
+    else:
+        from tensortriage.inputs.synthetic.random import random_feeds
+
+        return random_feeds(model, shapes=request.shapes)
+    from tensortriage.inputs.conform import check_feed
+
+    return (check_feed(feed, specs) for feed in found)
+
+
+def _of_files(request: FeedRequest, specs: "Sequence[ValueSpec]") -> "Iterator[Feed]":
+    readers = registered(READERS)
+    for kind, paths in _grouped(request.paths, readers) if request.paths else [(SCRIPT, [request.script])]:
+        if kind == SCRIPT:
+            from tensortriage.runs.scripts import script_feeds
+
+            yield from script_feeds(paths[0], specs, request.limits)
+        elif kind:
+            yield from cast("Iterator[Feed]", readers[kind].load()(Path(paths[0]), specs, request.limits))
+        else:
+            from tensortriage.inputs.feeds import load_feeds
+
+            yield from load_feeds([Path(path) for path in paths], specs)
+
+
+def _grouped(paths: Sequence[str], readers: Readers) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield scripts and files with a registered reader alone, each with its ending, and others in a row together."""
+    for kind, group in itertools.groupby(paths, key=lambda path: _kind(path, readers)):
+        together = list(group)
+        yield from ((kind, [path]) for path in together) if kind else [(kind, together)]
+
+
+def _kind(path: str, readers: Readers) -> str:
+    """Return the ending of a script, or of a file with a reader of its own; empty for any other file."""
+    if path.partition(":")[0].endswith(f".{SCRIPT}"):
+        return SCRIPT
+    ending = Path(path).suffix.removeprefix(".")
+    return ending if ending in readers else ""

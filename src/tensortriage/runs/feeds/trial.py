@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tensortriage.compare.reference_checks import any_finite, has_nan, is_constant
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import DataError, EngineError, EngineMissing, RunFailed
-from tensortriage.inputs.conform import show_shape
+from tensortriage.inputs.conform import given_shapes, show_shape
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.syntax import Shape
 from tensortriage.inputs.synthetic.candidates import are_ours, candidates
@@ -146,7 +146,8 @@ def made_up_sizes(model: Model, feed: Feed, given: Mapping[str, Shape]) -> str:
 
     The leading size, which is the batch, is none of them: with one row more the rows are computed alike.
     """
-    opened = [spec.name for spec, axis in open_dimensions(model.inputs, given).values() if axis]
+    shapes = given_shapes(model.inputs, given)
+    opened = [spec.name for spec, axis in open_dimensions(model.inputs, shapes).values() if axis]
     named = {
         name: array
         for name, array in feed.tensors.items()

@@ -5,7 +5,7 @@ import logging
 
 from tensortriage.compare.cuts import Cuts, size_words
 from tensortriage.errors import UsageError
-from tensortriage.model.cutting.narrow_cuts import ModelBlock, blocks_of, weights_bytes
+from tensortriage.model.cutting.narrow_cuts import ModelBlock, blocks_of, largest_weight, weights_bytes
 from tensortriage.model.model import Model
 from tensortriage.runs.blocks.memory import block_bytes, fits, memory_bytes, whole_bytes
 
@@ -29,7 +29,8 @@ def cut_to_memory(model: Model, limit_bytes: int | None) -> CutModel | None:
         limit_bytes: Memory that may be used; None for what the machine has.
 
     Raises:
-        UsageError: When what cannot be cut has more weights than memory that may be used (``block-too-large``).
+        UsageError: When what cannot be cut has more weights than memory that may be used (``block-too-large``); where
+            it may not fit, that is logged.
     """
     memory, size = memory_bytes(limit_bytes), weights_bytes(model.graph.initializers.values())
     if memory is None or fits(size, memory):
@@ -39,29 +40,17 @@ def cut_to_memory(model: Model, limit_bytes: int | None) -> CutModel | None:
         return None
     largest = max(blocks, key=lambda block: block.weight_bytes)
     if not fits(largest.weight_bytes, memory):
-        _tell_of(model, largest, memory)
-    return CutModel(model, Cuts(len(blocks), tuple(block.outputs for block in blocks[:-1]), size, memory), blocks)
-
-
-def _tell_of(model: Model, block: ModelBlock, memory: int) -> None:
-    """Warn that a block which cannot be cut may not fit in memory, and refuse one that cannot."""
-    sizes = {
-        name: weights_bytes([model.graph.initializers[name]])
-        for node in block.nodes
-        for name in model.graph.node(node).uses
-        if name in model.graph.initializers
-    }
-    weight = max(sizes, key=lambda name: sizes[name])
-    user = next(node for node in block.nodes if weight in model.graph.node(node).uses)
-    needed = size_words(whole_bytes(block.weight_bytes))
-    text = (
-        f"'{user}' and the nodes that cannot be cut from it have {size_words(block.weight_bytes)} of weights, "
-        f"{size_words(sizes[weight])} of them in '{weight}'"
-    )
-    if block.weight_bytes > memory:
-        raise UsageError(
-            f"{text}: more than the {size_words(memory)} that may be used",
-            slug="block-too-large",
-            cure=f"raise --memory-limit to {needed}, or cut the node off with triage surgeon extract",
+        weight, user, weight_bytes = largest_weight(model, largest)
+        needed = size_words(whole_bytes(largest.weight_bytes))
+        text = (
+            f"'{user}' and the nodes that cannot be cut from it have {size_words(largest.weight_bytes)} of weights, "
+            f"{size_words(weight_bytes)} of them in '{weight}'"
         )
-    _logger.warning("%s: comparing these may take %s, and %s may be used", text, needed, size_words(memory))
+        if largest.weight_bytes > memory:
+            raise UsageError(
+                f"{text}: more than the {size_words(memory)} that may be used",
+                slug="block-too-large",
+                cure=f"raise --memory-limit to {needed}, or cut the node off with triage surgeon extract",
+            )
+        _logger.warning("%s: comparing these may take %s, and %s may be used", text, needed, size_words(memory))
+    return CutModel(model, Cuts(len(blocks), tuple(block.outputs for block in blocks[:-1]), size, memory), blocks)

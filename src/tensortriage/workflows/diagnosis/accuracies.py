@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tensortriage.compare.task_metric import TaskAccuracy
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, EngineMissing
 from tensortriage.inputs.conform import Casting, check_feed
@@ -118,21 +117,3 @@ class WantedFix:
             return None, None
         found = self.accuracies.of(spec, model)
         return (None, None) if found is None else (found.target, found.enough)
-
-
-def no_fix(conclusion: Conclusion, fix: Path | None, why: str = "") -> str:
-    """Return that ``--fix`` wrote nothing, and why; nothing where it was not requested.
-
-    Args:
-        conclusion: What the investigation came to.
-        fix: Where a model was to be written.
-        why: The reason; by default that of the verdict.
-    """
-    if fix is None:
-        return ""
-    reasons = {
-        VerdictKind.MATCH: "nothing is wrong",
-        VerdictKind.ROUNDING: "no op is wrong, the format rounds; triage debug precision writes a model in more bits",
-    }
-    reason = why or reasons.get(conclusion.kind, f"a verdict of {conclusion.kind.value} has no fix that could be tried")
-    return f"nothing is written to {fix}: {reason}"

@@ -13,12 +13,15 @@ def with_origin(culprit: Culprit, graphs: Sequence[Graph]) -> Culprit:
     graph = next((graph for graph in graphs if culprit.node in graph), None)
     if graph is None:
         return culprit
-    copies = [graph.origin(name).module for name in culprit.instances] if len(culprit.instances) > 1 else []
-    repeated = common_pattern(copies)
-    origin = culprit.origin if culprit.origin.is_known else graph.origin(culprit.node)
-    repeated = repeated if "*" in repeated else ""
+    shown_at = _shown_at(culprit, graph, graphs)
+    names = [culprit.node, *(culprit.instances if len(culprit.instances) > 1 else ())]
+    own, *copies = [graph.origin(name) for name in names]
+    repeated = common_pattern([copy.module for copy in copies])
     return dataclasses.replace(
-        culprit, origin=origin, repeated_module=repeated, shown_at=_shown_at(culprit, graph, graphs)
+        culprit,
+        origin=culprit.origin if culprit.origin.is_known else own,
+        repeated_module=repeated if "*" in repeated else "",
+        shown_at=shown_at,
     )
 
 

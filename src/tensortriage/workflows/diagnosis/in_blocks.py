@@ -17,13 +17,12 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.confidence import UNDECIDED
 from tensortriage.diagnose.state.record import Listener, Record
 from tensortriage.diagnose.state.verdict import Cost, Step, Verdict, VerdictKind
-from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.limits import AT_SIGHT, judged_by
 from tensortriage.errors import EngineError
-from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.files.data_file import Iteration
 from tensortriage.inputs.files.save_data import save_store
 from tensortriage.model.model import Model
+from tensortriage.report.document import Report
 from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.blocks.block_walk import BlockWalk, FedBlock
 from tensortriage.runs.case import Case
@@ -34,6 +33,7 @@ from tensortriage.runs.tally import Tally
 from tensortriage.values.text import error_size
 from tensortriage.workflows.common.memory_cuts import CutModel
 from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage.workflows.diagnosis.subject import DiagnosisSubject, case_facts
 from tensortriage.workflows.requests import DiagnoseRequest
 
 NO_FAULT = (VerdictKind.MATCH, VerdictKind.ROUNDING, VerdictKind.INPUT_SENSITIVE, VerdictKind.INCONCLUSIVE)
@@ -57,29 +57,33 @@ class BlockFigure:
     value: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class BlockDiagnosis:
     """A diagnosis in blocks.
 
     Attributes:
         request: What is asked of the whole.
+        subject: Its model, feeds and engines.
         cut: The model, cut.
-        samples: Its feeds.
-        reference: The engine assumed to be right.
-        target: The engine under suspicion.
         compare: Makes one comparison.
-        diagnose: Diagnoses a block, given its file, its feeds, and where these are kept.
+        diagnose: Makes one diagnosis.
         listener: Who hears of steps and progress.
     """
 
     request: DiagnoseRequest
+    subject: DiagnosisSubject
     cut: CutModel
-    samples: Sequence[Feed]
-    reference: EngineSpec
-    target: EngineSpec
     compare: Callable[[CompareRequest], CompareResult]
-    diagnose: Callable[[Path, Sequence[Feed], Path], Verdict]
+    diagnose: Callable[[DiagnoseRequest], Verdict]
     listener: Listener
+
+    def report(self) -> Report:
+        """Diagnose the block that is wrong in isolation; the case then holds facts and verdict of the whole."""
+        report = Report(self.verdict(), case_facts(self.request, self.subject))
+        with Case(self.request.case) as case:
+            case.write("case.json", report.case)
+            case.write("verdict.json", report.verdict)
+        return report
 
     def verdict(self) -> Verdict:
         """Return the verdict; the case then holds that of the block that decides it."""
@@ -89,7 +93,9 @@ class BlockDiagnosis:
             Lab(case, limits=self.request.limits, progress=self.listener.progress) as lab,
         ):
             tally, record = lab.tally, Record(lab, self.listener)
-            walk = BlockWalk(self.cut.model, self.samples, self.cut.blocks, reference=self.reference, lab=lab)
+            walk = BlockWalk(
+                self.cut.model, self.subject.feeds, self.cut.blocks, reference=self.subject.engines.reference, lab=lab
+            )
             compared = [self._compared(made, lab) for made in walk]
             record.add(self._cut_step(compared, time.perf_counter() - started, tally))
             suspects = sorted((one for one in compared if not one.within), key=lambda one: (-one.ratio, one.number))
@@ -127,17 +133,17 @@ class BlockDiagnosis:
 
     def _compared(self, made: FedBlock, lab: Lab) -> BlockFigure:
         """Return how far a block is off, remembered unless memory ran out."""
-        question, of_all = "how far is the block off?", [self.reference, str(self.request.limits)]
+        question, of_all = "how far is the block off?", [self.subject.engines.reference, str(self.request.limits)]
         tally, block = lab.tally, Model.load(made.path)
-        kept = lab.derived(BlockFigure, question, self.target, block, *of_all, *made.feeds)
+        kept = lab.derived(BlockFigure, question, self.subject.engines.target, block, *of_all, *made.feeds)
         if (known := kept.known()) is not None:
             return known
         self.listener.progress(f"comparing block {made.number} of {len(self.cut.blocks)}")
         result = self.compare(
             CompareRequest(
                 model=made.path,
-                reference=self.reference,
-                targets=[self.target],
+                reference=self.subject.engines.reference,
+                targets=[self.subject.engines.target],
                 feeding=FeedRequest(given=made.feeds),
                 batch_bytes=self.request.batch_bytes,
                 limits=self.request.limits,
@@ -178,7 +184,15 @@ class BlockDiagnosis:
         made = walk.make(one.number, folder / "block.onnx")
         save_store(folder / "inputs", [("", (Iteration(feed.tensors) for feed in made.feeds))])
         self.listener.progress(f"diagnosing block {one.number} of {len(self.cut.blocks)}")
-        return self.diagnose(made.path, made.feeds, folder / "inputs")
+        block = dataclasses.replace(
+            self.request,
+            model=made.path,
+            feeding=FeedRequest(given=made.feeds, paths=(str(folder / "inputs"),)),
+            external_data_dir=None,
+            random_too=False,
+            in_blocks=False,
+        )
+        return self.diagnose(block)
 
     def _as_far_as_it_reaches(
         self, walk: BlockWalk, one: BlockFigure, verdict: Verdict, record: Record, tally: Tally
@@ -186,7 +200,7 @@ class BlockDiagnosis:
         """Return the verdict if the model's outputs show the block's fault, else an unknown effect."""
         started, checks = time.perf_counter(), tally.checks
         try:
-            ends = walk.carried(one.number, self.target)
+            ends = walk.carried(one.number, self.subject.engines.target)
         except EngineError as error:
             answer, shown, errors = f"unknown: {error.message}", True, {}  # no results are an answer of their own
         else:

@@ -16,8 +16,7 @@ from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
 from tensortriage.values.text import error_size
 from tensortriage.workflows.diagnosis.accuracies import WantedFix
-
-QUESTION = "does another quantization make the target right?"
+from tensortriage.workflows.diagnosis.fix_words import RECALIBRATED
 
 
 def recalibration(inv: Investigation, calibrated: Calibrated, wanted: WantedFix) -> Remedy | None:
@@ -38,7 +37,7 @@ def recalibration(inv: Investigation, calibrated: Calibrated, wanted: WantedFix)
     try:
         made = inv.lab.outputs(target, calibrated.model, feed)[output]
     except (EngineError, KeyError) as error:
-        inv.record.answered(QUESTION, f"unknown: the target fails: {error}")
+        inv.record.answered(RECALIBRATED, f"unknown: the target fails: {error}")
         return None
     same = made.shape == golden.spec(output).shape
     figure = measure(np.asarray(golden[output]), made) if same else None
@@ -51,7 +50,7 @@ def recalibration(inv: Investigation, calibrated: Calibrated, wanted: WantedFix)
             f"no: on the target the error of output '{output}' is {error_size(after)}, {error_size(calibrated.after)} "
             "predicted"
         )
-        inv.record.answered(QUESTION, answer, error_after=after)
+        inv.record.answered(RECALIBRATED, answer, error_after=after)
         return None
     written = str(calibrated.model.save(wanted.file)) if wanted.file is not None else ""
     metric, enough = wanted.scored(target, calibrated.model)
@@ -61,5 +60,5 @@ def recalibration(inv: Investigation, calibrated: Calibrated, wanted: WantedFix)
     summary += "" if right else ", which helps but is not right yet"
     note = f"; written to {written}" if written else ""
     answer = f"{'yes' if right else 'no, but it helps'}: {summary}{note}"
-    inv.record.answered(QUESTION, answer, error_before=calibrated.before, error_after=after)
+    inv.record.answered(RECALIBRATED, answer, error_before=calibrated.before, error_after=after)
     return Remedy(calibrated.kind, summary, (), str(target), calibrated.before, after, written, metric, right)

@@ -10,7 +10,6 @@ typed that way, on the engine told to compute as the file says.
 import dataclasses
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -38,11 +37,10 @@ from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size
-from tensortriage.workflows.diagnosis.accuracies import WantedFix, no_fix
-from tensortriage.workflows.diagnosis.recalibration import QUESTION as RECALIBRATED
+from tensortriage.workflows.diagnosis.accuracies import WantedFix
+from tensortriage.workflows.diagnosis.fix_words import REMEDY
 from tensortriage.workflows.diagnosis.recalibration import recalibration
 
-QUESTION = "is there a change that makes the target right?"
 TYPED = (Precision.FP16, Precision.BF16)
 """Formats in which an ONNX file can be typed."""
 
@@ -102,11 +100,11 @@ def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, wa
                 return recorded(inv, evidence, proposal, effect.error, wanted)
             tried.append(f"{proposal.words} ({effect.words})")
     except BudgetSpent:
-        inv.record.unasked(QUESTION)
+        inv.record.unasked(REMEDY)
         return None
     if tried or wanted.file is not None:
         answer = f"nothing that was tried: {'; '.join(tried)}" if tried else "none is known for this verdict"
-        inv.record.answered(QUESTION, answer)
+        inv.record.answered(REMEDY, answer)
     return None
 
 
@@ -275,7 +273,7 @@ def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: 
     right = enough is not False
     told = f"; written to {written}" if written else f"; no file is written: {note}" if note else ""
     inv.record.answered(
-        QUESTION,
+        REMEDY,
         f"{'yes' if right else 'it helps'}: {summary}, on {proposal.spec}{told}",
         kind=proposal.kind,
         nodes=proposal.nodes,
@@ -286,14 +284,3 @@ def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: 
     return Remedy(
         proposal.kind, summary, proposal.nodes, str(proposal.spec), before, after, written, metric, right, note
     )
-
-
-def fix_words(inv: Investigation, conclusion: Conclusion, remedy: Remedy | None, fix: Path | None) -> str:
-    """Return what ``--fix`` wrote, or that it wrote nothing and why; nothing where it was not requested."""
-    if fix is None or (remedy is not None and remedy.file):
-        how = f"; {remedy.note}" if remedy is not None and remedy.note else ""
-        return "" if fix is None or remedy is None else f"{fix} is written: {remedy.summary}{how}"
-    if remedy is not None:
-        return no_fix(conclusion, fix, remedy.note)
-    asked = [step for step in inv.record.steps if step.question in (QUESTION, RECALIBRATED)]
-    return no_fix(conclusion, fix, asked[-1].answer if asked else "")

@@ -4,43 +4,22 @@ import dataclasses
 import shlex
 from collections.abc import Iterator, Sequence
 
-from tensortriage.compare.task_metric import TaskAccuracy
 from tensortriage.diagnose.climb import ClimbResult
-from tensortriage.diagnose.measurements.dissection import Dissection, Patterns
+from tensortriage.diagnose.measurements.dissection import Patterns
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.deployment.training_mode import training_words
 from tensortriage.diagnose.rungs.premises.shape_sweep import in_words
-from tensortriage.diagnose.state.verdict import Culprit, Remedy, ReproFacts, Verdict
+from tensortriage.diagnose.state.verdict import Culprit, ReproFacts, Verdict
 from tensortriage.engines.capabilities import NamesPasses
 from tensortriage.engines.registry import resolve
 from tensortriage.model.ir.graph import Graph
 from tensortriage.report.verdict_words import headline
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.workflows.diagnosis.culprit_origins import with_origin
+from tensortriage.workflows.diagnosis.found_after import FoundAfter
 
 MOST_SENTENCES = 4
 """Findings told of one tensor, the strongest ones."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class FoundAfter:
-    """Findings made after the ladder has ended.
-
-    Attributes:
-        dissection: What the errors look like.
-        sufficiency: As of `Verdict`.
-        accuracy: As of `Verdict`.
-        fix: As of `Verdict`.
-        repro: As of `Verdict`.
-        remedy: As of `Verdict`.
-    """
-
-    dissection: Dissection = dataclasses.field(default_factory=Dissection)
-    sufficiency: tuple[str, ...] = ()
-    accuracy: TaskAccuracy | None = None
-    fix: str = ""
-    repro: ReproFacts | None = None
-    remedy: Remedy | None = None
 
 
 def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] = (), sizes: str = "") -> Verdict:
@@ -54,8 +33,9 @@ def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] =
     """
     conclusion, evidence, inv = end.conclusion, end.evidence, end.investigation
     inputs = inv.question.inputs_word
-    patterns = found.dissection.culprits
-    culprits = tuple(with_origin(_with_pattern(each, patterns), graphs) for each in conclusion.culprits)
+    patterned = [_with_pattern(each, found.dissection.culprits) for each in conclusion.culprits]
+    commands = tuple(_commands(end, found.repro))
+    culprits = tuple(with_origin(each, graphs) for each in patterned)
     return Verdict(
         conclusion.kind.value,
         conclusion.confidence_on(inputs),
@@ -63,7 +43,7 @@ def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] =
         culprits,
         inputs,
         inv.record.steps,
-        tuple(_commands(end, found.repro)),
+        commands,
         inv.record.cost,
         anatomy=tuple(found.dissection.output[:MOST_SENTENCES]),
         shapes=evidence.shapes,

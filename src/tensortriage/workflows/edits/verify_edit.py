@@ -18,8 +18,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure_many
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed, origin_of
-from tensortriage.model.io.lazy_weights import absent_weights
-from tensortriage.model.io.serialize import Hollow
+from tensortriage.model.io.lazy_weights import Hollow, absent_weights
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.feeds.feed_request import FeedRequest

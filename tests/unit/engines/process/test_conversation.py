@@ -92,7 +92,7 @@ def test_questions_of_the_adapter_are_passed_on(talk):
             "shards": exchange.put(request["folders"], ITEMS),
         }
 
-    info, arrays = talk(told).answer("why", n=3, seconds=1.0)
+    info, arrays = talk(told).query("why", n=3, seconds=1.0)
     assert info == {"seen": "why", "n": 3}
     assert {name: array.tolist() for name, array in arrays.items()} == {"x": [1, 2]}
 

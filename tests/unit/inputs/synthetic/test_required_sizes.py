@@ -4,6 +4,7 @@ import onnx
 import onnx.parser
 import pytest
 
+from tensortriage.inputs.conform import given_shapes
 from tensortriage.inputs.synthetic.open_sizes import open_dimensions
 from tensortriage.inputs.synthetic.required_sizes import required_sizes, solved_size
 from tensortriage.model.model import Model
@@ -12,7 +13,7 @@ from tensortriage.model.model import Model
 def required(tmp_path, text):
     onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]>\n{text}'), tmp_path / "m.onnx")
     model = Model.load(tmp_path / "m.onnx")
-    return required_sizes(model, open_dimensions(model.inputs, {}))
+    return required_sizes(model, open_dimensions(model.inputs, given_shapes(model.inputs, {})))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_dimensions_without_a_name_are_told_by_input_and_axis(tmp_path):
         dim.ClearField("dim_param")
     onnx.save(model, tmp_path / "m.onnx")
     loaded = Model.load(tmp_path / "m.onnx")
-    assert required_sizes(loaded, open_dimensions(loaded.inputs, {})) == {("x", 1): 5}
+    assert required_sizes(loaded, open_dimensions(loaded.inputs, given_shapes(loaded.inputs, {}))) == {("x", 1): 5}
 
 
 def numbers(count):

@@ -3,7 +3,7 @@
 import pytest
 
 from models import of_message, parse
-from tensortriage.model.cutting.narrow_cuts import blocks_of, weights_bytes
+from tensortriage.model.cutting.narrow_cuts import blocks_of, largest_weight, weights_bytes
 from tensortriage.model.ir.graph import Graph
 from tensortriage_testing.models import encoder
 
@@ -74,3 +74,12 @@ def test_the_size_of_weights():
     model = of_message(encoder())
     expected = sum(value.const_value.nbytes for value in model.ir.graph.initializers.values())
     assert weights_bytes(model.graph.initializers.values()) == expected
+
+
+def test_the_largest_weight_of_a_block_is_named_with_its_first_user():
+    model = parse(
+        "g (float[2] x) => (float[2] y) <float[2] a = {1, 2}, float b = {3}> "
+        "{ [small] s = Mul(x, b) [first] f = Add(s, a) [second] y = Sub(f, a) }"
+    )
+    (block,) = blocks_of(model, weight_bytes=1000)
+    assert largest_weight(model, block) == ("a", "first", 8)  # two floats of 4 bytes

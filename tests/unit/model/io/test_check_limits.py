@@ -4,7 +4,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from tensortriage.errors import TriageError
-from tensortriage.inputs.synthetic.random import polygraphy_feeds, random_feeds
+from tensortriage.inputs.synthetic.polygraphy import polygraphy_feeds
+from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.io.check_limits import MAX_CALL_DEPTH, MAX_NODES
 from tensortriage.model.model import Model
 

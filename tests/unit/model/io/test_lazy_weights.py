@@ -10,7 +10,14 @@ import pytest
 import models
 from tensortriage.errors import ModelError
 from tensortriage.model.cutting.extract import extract
-from tensortriage.model.io.lazy_weights import MappedTensor, WeightFile, content_sha256
+from tensortriage.model.io.lazy_weights import (
+    Hollow,
+    MappedTensor,
+    WeightFile,
+    content_sha256,
+    lacks_numbers,
+    large_initializers,
+)
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.constant_folding import fold_constants
@@ -174,3 +181,31 @@ def test_without_the_option_missing_data_are_an_error(path):
     with pytest.raises(ModelError) as caught:
         Model.load(path)
     assert caught.value.slug == "external-data-missing"
+
+
+def test_which_weights_are_large():
+    model = models.parse("""
+        g (float[2, 3] x) => (float[2, 3] y) <float[3, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}, float[3] b = {1, 2, 3}> {
+            a = MatMul(x, w)
+            y = Add(a, b)
+        }""")
+    assert list(large_initializers(model.ir, above_bytes=12)) == ["w"]
+    assert list(large_initializers(model.ir, above_bytes=11)) == ["w", "b"]
+    clone = model.clone().ir
+    value = clone.graph.initializers["w"]
+    value.const_value = Hollow(value.const_value)
+    assert large_initializers(clone, above_bytes=11).keys() == {"b"}
+
+
+def test_a_hollow_tensor_has_no_numbers_and_says_so():
+    tensor = Hollow(ir.tensor(np.ones((2, 3), np.float32), name="w"))
+    assert (tuple(tensor.shape), tensor.dtype, tensor.tobytes(), lacks_numbers(tensor)) == (
+        (2, 3),
+        ir.DataType.FLOAT,
+        b"",
+        True,
+    )
+    assert not lacks_numbers(ir.tensor(np.ones(2)))
+    with pytest.raises(ModelError) as raised:
+        tensor.numpy()
+    assert raised.value.slug == "weight-stripped"

@@ -1,32 +1,17 @@
-"""Messages without the numbers of large weights: what is hollow, what stays, and what asking for the rest says."""
+"""Models as messages: with and without the numbers of weights."""
 
-import numpy as np
 import onnx
-import onnx_ir as ir
 import pytest
 
 import models
 from tensortriage.errors import ModelError
 from tensortriage.model.io import serialize
-from tensortriage.model.io.serialize import Hollow, hollow_proto, lacks_numbers, large_initializers, to_bytes, to_proto
+from tensortriage.model.io.serialize import to_bytes, to_proto
 
 MODEL = models.parse(
     "g (float[2, 3] x) => (float[2, 3] y) <float[3, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}, float[3] b = {1, 2, 3}> "
     "{ a = MatMul(x, w) y = Add(a, b) }"
 )
-
-
-def names(fields):
-    return [field.name for field in fields]
-
-
-def test_large_weights_become_inputs_of_their_type_and_small_ones_stay():
-    proto = hollow_proto(MODEL.ir, above_bytes=12)
-    assert (names(proto.graph.input), names(proto.graph.initializer)) == (["x", "w"], ["b"])
-    assert [dim.dim_value for dim in proto.graph.input[1].type.tensor_type.shape.dim] == [3, 3]
-    assert onnx.numpy_helper.to_array(proto.graph.initializer[0]).tolist() == [1, 2, 3]
-    onnx.checker.check_model(proto)
-    assert names(hollow_proto(MODEL.ir, above_bytes=11).graph.initializer) == []
 
 
 def test_the_model_itself_keeps_its_numbers():
@@ -35,29 +20,6 @@ def test_the_model_itself_keeps_its_numbers():
     assert MODEL.graph.weight("w").sum() == 45
     whole = to_proto(MODEL.ir)
     assert onnx.numpy_helper.to_array(whole.graph.initializer[0]).sum() == 45
-
-
-def test_which_weights_are_large():
-    assert list(large_initializers(MODEL.ir, above_bytes=12)) == ["w"]
-    assert list(large_initializers(MODEL.ir, above_bytes=11)) == ["w", "b"]
-    clone = MODEL.clone().ir
-    value = clone.graph.initializers["w"]
-    value.const_value = Hollow(value.const_value)
-    assert large_initializers(clone, above_bytes=11).keys() == {"b"}
-
-
-def test_a_hollow_tensor_has_no_numbers_and_says_so():
-    tensor = Hollow(ir.tensor(np.ones((2, 3), np.float32), name="w"))
-    assert (tuple(tensor.shape), tensor.dtype, tensor.tobytes(), lacks_numbers(tensor)) == (
-        (2, 3),
-        ir.DataType.FLOAT,
-        b"",
-        True,
-    )
-    assert not lacks_numbers(ir.tensor(np.ones(2)))
-    with pytest.raises(ModelError) as raised:
-        tensor.numpy()
-    assert raised.value.slug == "weight-stripped"
 
 
 def test_training_information_and_functions_survive():

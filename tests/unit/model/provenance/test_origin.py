@@ -101,3 +101,20 @@ def test_no_text_of_a_stranger_is_too_odd(name, metadata, doc_string):
     origin = read_origin(name, metadata, doc_string)
     assert origin.line >= 0
     assert isinstance(origin.label, str)
+
+
+IN_A = NodeOrigin("net.a", operator="aten.add.Tensor")
+
+
+@pytest.mark.parametrize(
+    ("name", "users", "makers", "module"),
+    [
+        ("n", [IN_A, NodeOrigin("net.b", operator="aten.mul.Tensor")], [], "net"),  # as an optimizer put it in
+        ("n", [NodeOrigin("net.a")], [NodeOrigin("net.a")], "net.a"),  # names are paths
+        ("n", [NodeOrigin("net.a")], [NodeOrigin("net.b")], ""),
+        ("n", [NodeOrigin("net.a")], [], ""),
+        ("/top/n", [NodeOrigin("net.a")], [NodeOrigin("net.a")], ""),  # its own name is a path
+    ],
+)
+def test_a_node_without_a_module_has_that_of_the_nodes_around(name, users, makers, module):
+    assert UNKNOWN.among(name, users=users, makers=makers).module == module

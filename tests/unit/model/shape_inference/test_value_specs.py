@@ -1,12 +1,9 @@
-import time
-
 import numpy as np
 import onnx
 
 import models
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference import value_specs as module
-from tensortriage.model.shape_inference.value_specs import infer_shapes, value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -16,18 +13,6 @@ def test_types_are_inferred_through_the_graph():
     assert specs["h"] == ValueSpec("h", DType.FLOAT, ("N", 8))
     assert specs["w1"] == ValueSpec("w1", DType.FLOAT, (4, 8))
     assert set(specs) == {"x", "w1", "b1", "w2", "b2", "h", "r", "y"}
-
-
-def test_shape_inference_is_asked_once_for_a_model(monkeypatch):
-    asked = []
-    infer = module.infer_shapes
-    monkeypatch.setattr(module, "infer_shapes", lambda proto: asked.append(len(proto)) or infer(proto))
-    model, other = models.mlp(), models.mlp()
-    assert value_specs(model) == value_specs(model)
-    assert value_specs(model, {"h": ValueSpec("h", DType.FLOAT16, (7, 8))})["h"].dtype is DType.FLOAT16
-    assert len(asked) == 1
-    value_specs(other)
-    assert len(asked) == 2
 
 
 def test_recorded_specs_win():
@@ -98,12 +83,6 @@ def test_initializers_that_are_inputs_keep_their_type(tmp_path):
     assert specs["y"].shape == (5000,)
 
 
-def test_types_are_inferred():
-    message = models.proto("g (float[2, 3] x) => (float[A, B] y) { t = Transpose(x)  y = Neg(t) }")
-    (info,) = onnx.ModelProto.FromString(infer_shapes(message.SerializeToString())).graph.value_info
-    assert [dim.dim_value for dim in info.type.tensor_type.shape.dim] == [3, 2]
-
-
 def test_a_crash_is_no_result():
     model = models.parse("""
         g (float[2, 3, 5] x, float[5] w, float[5] b) => (float[A, B] z) {
@@ -111,15 +90,3 @@ def test_a_crash_is_no_result():
             z = Neg(mean)
         }""")
     assert value_specs(model)["z"].shape == ("A", "B")
-
-
-def test_a_hang_is_no_result():
-    message = models.proto("g (float[2, 2] x) => (float[A] y) { t = Einsum (x)  y = Neg(t) }")
-    message.graph.node[0].attribute.add(name="equation", type=onnx.AttributeProto.STRING, s=b"...i\xc0 ->...i")
-    started = time.monotonic()
-    assert infer_shapes(message.SerializeToString(), limit_seconds=1.0) is None
-    assert time.monotonic() - started < 8
-
-
-def test_what_is_no_model_is_no_result():
-    assert infer_shapes(b"nonsense") is None

@@ -1,10 +1,13 @@
 """What a command takes for real data: files of the user's, and no examples that somebody made up for an export."""
 
+import re
+
 import numpy as np
 import pytest
 
 import models
 from tensortriage.cli.diagnose import answer
+from tensortriage.errors import DataError
 from tensortriage.inputs.feed import Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
@@ -51,3 +54,21 @@ def test_files_of_an_ending_of_their_own_are_read_by_who_registers_it(files, tmp
     monkeypatch.syspath_prepend(tmp_path)
     given = FeedRequest(paths=(str(path), "a.rec", "b.rec", str(path)))
     assert [feed.name for feed in feeds(given, Model.load(model))] == ["x.npz[0]", "a.rec", "b.rec", "x.npz[0]"]
+
+
+def test_samples_and_what_scripts_yield_are_checked_against_the_model(files, tmp_path):
+    model = Model.load(files[0])
+    script = tmp_path / "loader.py"
+    script.write_text("def load_data():\n    yield {'z': [1.0]}\n")
+    given = FeedRequest.of([{"z": [1.0]}]), FeedRequest(paths=(str(script),)), FeedRequest(script=str(script))
+    for request, where in zip(given, ("given[0]", "loader.py[0]", "loader.py[0]"), strict=True):
+        with pytest.raises(DataError, match=re.escape(f"{where}: 'z' is not an input")) as caught:
+            list(feeds(request, model))
+        assert caught.value.slug == "feed-input-unknown"
+
+
+def test_a_loader_that_is_no_script_is_refused(files):
+    model, path = files
+    with pytest.raises(DataError) as caught:
+        list(feeds(FeedRequest(script=str(path)), Model.load(model)))
+    assert caught.value.slug == "script-unusable"

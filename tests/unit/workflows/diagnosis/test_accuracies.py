@@ -1,15 +1,12 @@
 """The task metric of a diagnosis: on all inputs, of reference, target and remedy, and what --fix says."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from diagnosing import ask, step
 from tensortriage.compare.task_metric import SampleScore, TaskAccuracy, compare_scores
-from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import DataError
-from tensortriage.workflows.diagnosis.accuracies import QUESTION, no_fix
+from tensortriage.workflows.diagnosis.accuracies import QUESTION
 
 MODEL = "g (float[1, 3] x) => (float[1, 3] y) <float[3] w = {1, 2, 4}> { y = Mul(x, w) }"
 X = np.random.default_rng(0).uniform(0.5, 1.0, (12, 1, 3)).astype(np.float32)
@@ -47,16 +44,3 @@ def test_means_interval_remedy_and_goal_are_told():
     one = TaskAccuracy("acc", 1.0, 0.5, compare_scores("target", scores[:1]))
     assert one.words.startswith("acc: 1 of the reference, 0.5 of the target; a single sample gives no interval")
     assert TaskAccuracy("top1", 0.5, 0.5, accuracy.comparison).enough
-
-
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        (VerdictKind.MATCH, "nothing is wrong"),
-        (VerdictKind.ROUNDING, "triage debug precision writes a model in more bits"),
-        (VerdictKind.ENGINE_HANG, "a verdict of engine-hang has no fix that could be tried"),
-    ],
-)
-def test_nothing_written_has_a_reason(kind, words):
-    assert words in no_fix(Conclusion(kind, 0.9, ""), Path("f.onnx"))
-    assert no_fix(Conclusion(kind, 0.9, ""), None) == ""

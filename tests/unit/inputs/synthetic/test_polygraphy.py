@@ -10,7 +10,7 @@ import pytest
 
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Origin
-from tensortriage.inputs.synthetic.random import polygraphy_feeds
+from tensortriage.inputs.synthetic.polygraphy import polygraphy_feeds
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
