@@ -66,7 +66,7 @@ class NumbersJudge:
     Attributes:
         inv: Holds the golden outputs.
         decides: Names the outputs that fail.
-        feeds: What builds are run on.
+        feeds: The feeds to run on each build.
         identity: Digest of everything besides the build that its judgements depend on.
     """
 
@@ -104,7 +104,7 @@ class CommandJudge:
 
     Attributes:
         checker: Runs it.
-        reads: What its answers belong to.
+        reads: Files and settings that its answers depend on.
         feeds: None: the command runs the engine itself.
     """
 

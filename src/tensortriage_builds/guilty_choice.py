@@ -61,7 +61,7 @@ def blame(
         trials: Free builds, at least one good and one bad.
         suspicion: How much speaks against a layer.
         cache: Store of answers.
-        budget: What it may cost.
+        budget: Limits of the search.
         observe: Told of every build.
 
     Raises:

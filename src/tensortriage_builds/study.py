@@ -57,7 +57,7 @@ class Studying:
 
     Attributes:
         bench: Makes builds.
-        goal: What to build for.
+        goal: The build that is wanted.
         engine: Spec of the engine, for the record.
         cache: Keeps the answers of the search.
         built: Told of every free build.

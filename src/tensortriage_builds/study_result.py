@@ -14,7 +14,7 @@ class SuspectChoice:
 
     Attributes:
         layer: The engine's name of the layer.
-        choice: What was chosen there.
+        choice: The choice made there.
         nodes: ONNX nodes of the layer, where known.
         bad_with: Bad builds that chose it.
         good_with: Good builds that did.
@@ -124,7 +124,7 @@ class BuildStudy:
         deployed: A build without recording; None when recording changes nothing for the engine, or was not wanted.
         stop: Why building stopped.
         seconds: Wall-clock time.
-        files: What was written.
+        files: The written files.
     """
 
     engine: str

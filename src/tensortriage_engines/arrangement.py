@@ -42,8 +42,8 @@ class Placed:
     """A tensor of the model as the file holds it.
 
     Attributes:
-        spec: What the model declares.
-        held: What the file does.
+        spec: The model's declaration.
+        held: The file's.
         axes: The model's axes in the order of the file; None where its rank is not known, and it stays as it is.
     """
 
@@ -105,7 +105,8 @@ class Arrangement:
     Attributes:
         inputs: Those that the file takes.
         outputs: Outputs of the model.
-        options: What says so: of tensors that lie otherwise in the file, and of those that might lie in another way.
+        options: Options that declare it: for tensors whose layout differs in the file, and for those whose layout is
+            ambiguous.
     """
 
     inputs: tuple[Placed, ...]

@@ -50,7 +50,7 @@ class Conversions:
 
         Args:
             path: The file.
-            model: What it holds.
+            model: Its contents.
             words: Options for the adapter.
             terms: How the adapter's report is put in the terms of the model.
 

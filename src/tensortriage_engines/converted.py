@@ -66,7 +66,7 @@ class ConvertedEngine(
 
     Attributes:
         name: Word in specs. The adapter is the module ``worker.adapter`` next to the engine's own.
-        title: What messages call it.
+        title: The engine's name in messages.
         precisions: Formats that can be requested; the first is the default.
         converter_words: Options that the converter reads; empty where its results cannot be cached.
         files: Words of the adapter that name files.
@@ -208,7 +208,7 @@ class ConvertedSession(ArrangedSession, ShowsValues):
     Args:
         model: The ONNX model.
         build: Converts and loads a file.
-        engine: What made it.
+        engine: The engine that made it.
         at_once: See `SessionByShape`.
     """
 

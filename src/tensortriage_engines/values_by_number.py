@@ -73,8 +73,8 @@ def same_values(tensors: Mapping[str, np.ndarray], values: Mapping[str, np.ndarr
     Arrays of less than four numbers, or of one number throughout, say too little.
 
     Args:
-        tensors: What the file shows, by tensor, in its order.
-        values: What the model computes, by value.
+        tensors: Values in the file, by tensor, in its order.
+        values: Values of the model, by name.
     """
     found: dict[str, list[Holder]] = {}
     ordered = {name: np.sort(array, axis=None) for name, array in tensors.items() if _tells(array)}
@@ -105,9 +105,9 @@ def first_wrong(
 
     Args:
         graph: The model's.
-        held: What `same_values` found; of inputs that file and model share, too.
-        values: What the model computes, by value.
-        tensors: What the file shows, by tensor, in its order.
+        held: The result of `same_values`; of inputs that file and model share, too.
+        values: Values of the model, by name.
+        tensors: Values in the file, by tensor, in its order.
         makers: By tensor that an operator of the file makes, the tensors that it is made of, constants left out.
     """
     right = {holder.tensor for holders in held.values() for holder in holders}

@@ -45,8 +45,8 @@ class MeaningTold:
     """The stored part of an answer.
 
     Attributes:
-        sentence: What is understood otherwise, by whom, and what to do; empty where nothing was found.
-        words: What is different, by name of the node.
+        sentence: The difference in meaning, the side that computes it so, and advice; empty where none was found.
+        words: The difference at each node, by its name.
         off: How far the model is from the other side's numbers as it stands.
         ratio: The share of a limit that it is off by once it is changed.
     """

@@ -23,7 +23,7 @@ def understood_otherwise(
     Args:
         model: The network.
         feed: Its inputs.
-        theirs: What was saved, of its outputs.
+        theirs: The saved outputs.
         run: Computes these outputs of a changed model; raises a TriageError where it cannot be run.
         limits: The judge's limits of a changed model's outputs, by name, if what was saved is within; else None.
         seconds: How long at most.

@@ -99,7 +99,7 @@ def explained(subject: Unexplained, *tables: Sequence[MeaningRow], seconds: floa
 
     Args:
         subject: The numbers.
-        tables: What is tried; a later table is for what no earlier one explains.
+        tables: Tables to try; a later table is for numbers that no earlier one explains.
         seconds: How long, besides the limits of this module.
     """
     return _Search(subject, tables, seconds).found()

@@ -118,9 +118,9 @@ class Meaning:
     """One way in which a side may compute an operator differently.
 
     Attributes:
-        words: What is different, as the rest of a sentence that begins with the node and ``as if``.
-        attributes: What the node's attributes are then; None for one that is left out.
-        operands: What its constant operands are then, by index.
+        words: The difference, as the rest of a sentence that begins with the node and ``as if``.
+        attributes: Changed attributes of the node; None for one that is left out.
+        operands: Changed constant operands, by index.
         body: The nodes that stand for it, ONNX's text syntax of what follows a function's name:
             ``(x) => (y) { ... }``; empty where attributes and operands say it all.
         since: Opset that the rewritten model has at least.

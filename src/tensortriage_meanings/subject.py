@@ -80,7 +80,7 @@ class Disputed:
     Attributes:
         subject: The model, and the numbers.
         feed: The model's inputs.
-        who: Who computes them.
+        who: Name of the side that computed them.
         whole: Whether the whole model is asked about, since nothing inside was seen.
         value: The output that is told of.
     """

@@ -40,7 +40,7 @@ def boxes(
     Args:
         outputs: Boxes ``[pictures, n, 4]`` with scores and classes as outputs of their own, rows
             ``[pictures, n, 6]`` of corners, score and class, or the raw head of a YOLO, ``[pictures, 4 + classes, n]``.
-        feed: What was fed.
+        feed: The feed.
         labels: Arrays ``boxes`` and ``labels``, or rows of corners and class; None for the reference's boxes.
         reference: Outputs of the reference.
 

@@ -14,7 +14,7 @@ def cosine(
 
     Args:
         outputs: Of the model; vectors ``[rows, ...]``, or one vector.
-        feed: What was fed.
+        feed: The feed.
         labels: Vectors, where they are known.
         reference: Outputs of the reference.
     """

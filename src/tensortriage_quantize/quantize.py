@@ -59,7 +59,7 @@ class QuantizeRequest:
 
     Attributes:
         source: The float model.
-        target: What to write.
+        target: The file to write.
         options: How; ``calibration`` is that of each try.
         calibrations: The calibrations to try, at least one.
         kept: Nodes that stay float.
@@ -105,13 +105,13 @@ class QuantizeResult:
         metric_before: Task metric of the float model; None without one.
         metric_after: Metric of the written file.
         judged_on: The engine that ran the written file.
-        goal: What was required; empty where nothing was.
+        goal: The required accuracy; empty without a requirement.
         reached: Whether the written file does it there; None without a requirement.
         samples: Names of the calibration samples.
         held_out: Names of the samples it was judged by; the same ones when there were too few to hold any out.
         inputs: ``real`` or ``random``.
         outgrown: Ranges that clip more than they round, worst first.
-        notices: What else the user should know.
+        notices: Further notices to the user.
     """
 
     model: str

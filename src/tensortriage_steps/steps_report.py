@@ -143,7 +143,7 @@ class StepsReport:
         diagnosis: Of that step; None when there was none.
         free: Both engines generating on their own; None when not requested.
         stopped: Why the reference gives no step after ``rows``, with the cure; empty when it gives all.
-        notes: What was not measured, and why.
+        notes: Figures that are missing, each with its reason.
         next: Commands to run next.
     """
 

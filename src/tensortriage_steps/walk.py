@@ -36,7 +36,7 @@ def walk(
     The case holds ``steps.json``, the same as ``report.html``, and the diagnosis of the first wrong step.
 
     Args:
-        request: What to do.
+        request: The user's request.
         say: Receives progress lines.
         told: Called with the carried pairs, before the first step.
         listener: Hears the diagnosis.

@@ -88,7 +88,7 @@ class SanitizeRequest:
 
     Attributes:
         source: The model.
-        target: What to write.
+        target: The file to write.
         fold: How to fold constants; None not to.
         feeding: Data for running the model.
         proof: How to prove the result.
@@ -126,7 +126,7 @@ class ExtractRequest:
 
     Attributes:
         source: The model.
-        target: What to write.
+        target: The file to write.
         nodes: Nodes to cut out; with none, the cut lies between `inputs` and `outputs`.
         inputs: Values at which the cut starts, with type and shape as far as given; None for the model's inputs.
         outputs: Values at which it ends, with type as far as given; None for the model's outputs, or for what leaves

@@ -78,7 +78,7 @@ class FaultyEngine(ReportsPrecision, OffersLadder):
 
     Attributes:
         fault: The fault of every compile that names none in its options; None for a healthy engine.
-        formats: What option ``precision`` may be.
+        formats: Accepted values of the option ``precision``.
     """
 
     name: ClassVar[str] = "faulty"
@@ -324,9 +324,9 @@ def wrong_value(
     Args:
         fault: The fault; of a kind that leaves an answer.
         node: The node.
-        operands: What its inputs hold; None for omitted ones.
-        right: What it should have made.
-        previous: What it made in the run before; None in the first.
+        operands: Values of its inputs; None for omitted ones.
+        right: Its right result.
+        previous: Its result in the run before; None in the first.
     """
     site = Site(right, previous, operands, node.op_type, node.attributes, fault.amount, fault.seed)
     return fault_numbers.apply(_NUMBERS[FaultKind(fault.kind)], site)

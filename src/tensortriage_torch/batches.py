@@ -16,7 +16,7 @@ def torch_feeds(path: Path, specs: Sequence[ValueSpec], limits: Limits | None = 
     """Yield the samples of a file, each checked against the model.
 
     Args:
-        path: What ``torch.save`` wrote.
+        path: A file of ``torch.save``.
         specs: The model's inputs.
         limits: Bounds on reading it.
 

@@ -27,7 +27,7 @@ def cut_out(
 
     Args:
         inv: Investigation of a model with a network.
-        evidence: What the exporter made wrong, if it did.
+        evidence: The evidence, with the exporter's mistake, if any.
         nodes: Names of the nodes.
         local: How they fail in isolation.
     """

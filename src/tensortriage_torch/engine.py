@@ -195,8 +195,8 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
     """A network that answers for an ONNX model; made by `TorchEngine.compile`.
 
     Attributes:
-        inputs: What `run` must be fed.
-        outputs: What it returns: the outputs of the ONNX model, marked inner values among them.
+        inputs: Inputs of a run.
+        outputs: Outputs of a run: those of the ONNX model, marked inner values among them.
         info: ``version`` of PyTorch, and whether a module is in ``training`` mode.
     """
 

@@ -30,12 +30,12 @@ class Library(NamedTuple):
 
     Attributes:
         engine: The engine's word in specs, which an environment can be made for.
-        title: What messages call the package.
+        title: The package's name in messages.
         slug: Slug of the error for one that cannot be imported.
         modules: Their whole names.
         distribution: The package that gives the version; empty where any version will do.
         oldest: The oldest version that the adapter knows.
-        cure: What to do when it cannot be imported, where that is not making an environment.
+        cure: Advice when it cannot be imported, where that is not making an environment.
     """
 
     engine: str
@@ -107,7 +107,7 @@ def convert(
     """Run a program that converts a model, as in its activated environment: onnx2tf leaves out tools that it misses.
 
     Args:
-        title: What messages call it.
+        title: The converter's name in messages.
         command: Program and arguments.
         folder: Where it runs.
         made: Files that are there afterwards, or it has failed.

@@ -103,7 +103,7 @@ def as_declared(array: np.ndarray, spec: Mapping[str, Any], types: Collection[st
 
     Args:
         array: As the engine gave it.
-        spec: What the model declares.
+        spec: The model's declaration.
         types: Labels of the types that the engine turns into others.
     """
     if spec["shape"] == [] and array.size == 1:

@@ -27,7 +27,7 @@ class Dialect:
     Attributes:
         strict: Whether a name that means nothing in a model is an error.
         lines_on_stdout: Whether log lines are the answer: on stdout, every step of them.
-        mark: What the first line of an error begins with.
+        mark: Prefix of an error's first line.
         inserted: Name of the result of an inserted node that also takes the value; empty for our naming.
     """
 

@@ -172,7 +172,7 @@ class Written(click.Path):
     """A place that a command writes; it is looked at before the command begins.
 
     Args:
-        place: What is written there.
+        place: Kind of file or folder that is written there.
         read_too: Whether an input may be written again.
         always: Whether the default is written with any other options.
     """

@@ -1,10 +1,10 @@
 """A task metric of a target over many samples: how much it loses, how sure that is, and on which samples.
 
-Both engines see the same samples, so that differences are paired: what makes a sample hard for both cancels. The
-interval is the percentile bootstrap's (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13),
-expanded for few samples, of which it would hold the mean too rarely: in 87 % of cases for five (Hesterberg, What
-Teachers Should Know About the Bootstrap, The American Statistician 69, 2015). Where no sample differs there is nothing
-to draw from; then the share of samples that may differ is bounded by Wilson's score interval (1927) for none of n.
+Both engines see the same samples, so that differences are paired: a sample that is hard for both cancels. The interval
+is the percentile bootstrap's (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13), expanded for
+few samples, where it would hold the mean too rarely: in 87 % of cases for five (Hesterberg, What Teachers Should Know
+About the Bootstrap, The American Statistician 69, 2015). Where no sample differs there is nothing to draw from; then
+the share of samples that may differ is bounded by Wilson's score interval (1927) for none of n.
 """
 
 import dataclasses
@@ -29,7 +29,6 @@ class SampleScore:
     """One sample on reference and target.
 
     Attributes:
-        feed: Its name.
         reference: The metric of the reference.
         target: The metric of the target.
         label: The reference's largest score, as an index, row by row; empty where the first output is no scores.
@@ -76,12 +75,13 @@ class TaskComparison:
         difference: Mean of target less reference: below 0 the target is worse.
         low: Lower end of its 95 % interval; None where it is not known (one sample, or none that differs).
         high: Upper end.
-        differing_at_most: Where no sample differs, the largest share that may, with 95 % confidence; else None.
+        differing_at_most: Where no sample differs, the largest share of samples that may, with 95 % confidence; else
+            None.
         worse: Samples on which the target is worse.
         better: Samples on which it is better.
         flips: Samples on which another class wins; None where the first output is no scores.
         worst: The samples that lose most, those that flip first, `MOST_WORST` at most.
-        common: What samples that lose or flip have in common, in words.
+        common: Common traits of samples that lose or flip, in words.
     """
 
     target: str
@@ -102,11 +102,10 @@ class TaskAccuracy:
     """The task metric of a diagnosis.
 
     Attributes:
-        metric: Its name.
         reference: Mean on the reference.
         target: Mean on the target.
         comparison: The target against the reference, sample by sample.
-        least: The smallest mean that will do, where the user said.
+        least: The smallest sufficient mean, where the user gave one.
         remedy: Mean with the remedy, on its engine; None without one.
     """
 

@@ -50,7 +50,7 @@ def of_freedoms(
     """Return the error that an engine makes which takes several freedoms at once.
 
     Args:
-        setting: What is judged.
+        setting: The model, its feed and its format.
         together: Freedoms, all of which are taken.
         values: Values to measure, in topological order.
         what: Said while it takes place.

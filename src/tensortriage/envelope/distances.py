@@ -175,8 +175,8 @@ def distance_between(centre: np.ndarray, other: np.ndarray) -> Distance:
     """Return the figures of a pair of tensors of one shape.
 
     Args:
-        centre: What the other is compared with; any type of ONNX.
-        other: What it computed.
+        centre: The tensor to compare with; any type of ONNX.
+        other: The compared tensor.
     """
     if centre.dtype == other.dtype and centre.dtype in SAFE and centre.size:
         with np.errstate(all="ignore"):

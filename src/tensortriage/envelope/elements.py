@@ -54,7 +54,7 @@ def radii(
     Args:
         op_type: ONNX operator.
         centre: Its result, correctly rounded, of any shape, in float64.
-        amplified: What the amplified evaluation makes of it; counts where elements have no own scale.
+        amplified: The amplified evaluation's result; it counts where elements have no scale of their own.
         rounded: The result with everything rounded to the engine's format; None where that is the model's own.
         dtype: Type of the result.
         precision: Format that the engine computes in.

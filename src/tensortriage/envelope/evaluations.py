@@ -61,7 +61,7 @@ class Healthy:
         Args:
             model: The model (whole, or exploded).
             precision: The target's format.
-            freedoms: What engines choose besides, all of it.
+            freedoms: All other freedoms that engines have.
             orders: By what healthy fp32 evaluations of it differ; none where no fp32 floor is asked for.
             kept: Nodes of the model that compute in fp32 whatever the format.
         """

@@ -71,7 +71,7 @@ class Explanation:
 
     Attributes:
         name: Short name, for files.
-        words: What it is, after the name of an operator and a colon: ``sums kept in fp16, usual on GPUs``.
+        words: The explanation, after the name of an operator and a colon: ``sums kept in fp16, usual on GPUs``.
         source: Where its size comes from.
         cost: Returns the cost.
         allows: Returns the limit that a cost gives.

@@ -47,7 +47,7 @@ def floors_of(
     Args:
         setting: The model, the feed, and the target.
         values: Values whose floors are wanted, in topological order.
-        judged: What the reference computed, to be judged by the envelope; it enters no floor.
+        judged: The reference's values, to be judged by the envelope; they enter no floor.
         specs: Dtypes and shapes of the model's values as far as they are known; None for what the setting says.
         seen: Told every value of the envelope's centre while it is evaluated.
         what: Said while it takes place, e.g. ``every layer``.
@@ -155,7 +155,7 @@ def emulate(
     Args:
         setting: The model, the feed, and the target.
         values: Values that are compared.
-        golden: What they are compared with.
+        golden: The values to compare with.
         specs: Dtypes and shapes of the model's values.
         what: Said while it takes place.
         kept: Nodes that stay in fp32, beside those of the setting.

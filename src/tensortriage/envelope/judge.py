@@ -59,7 +59,7 @@ class Stage:
 
     Attributes:
         sets: Returns its sets of rows, those that allow least first.
-        needs: What else has to hold of each; None for what its rows need.
+        needs: Further conditions on each; None for those of its rows.
     """
 
     sets: Callable[["Judge"], Iterable[Together]]
@@ -74,7 +74,7 @@ class Judge:
         floors: Those of its outputs, and of values inside that are looked at.
         figures: The target's outputs and their parts against the reference's, by name.
         errors: Relative errors where they are not those of the figures: inf after a decision that is no tie.
-        shown: What the target shows beside; None where it cannot be asked.
+        shown: The target's inner values; None where the target cannot show them.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class Judge:
         Args:
             together: The set.
             names: The outputs; None for those that stand out, or all where none does.
-            needs: What else has to hold; None for what the rows need.
+            needs: Further conditions; None for those of the rows.
 
         Raises:
             TriageError: When its cost cannot be evaluated.

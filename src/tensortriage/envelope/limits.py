@@ -36,7 +36,7 @@ class Limit:
 
     Attributes:
         error: The error, relative to the RMS of the reference; a share of unequal elements for exact types.
-        basis: What it rests on.
+        basis: Source of the limit.
         by: Names of the explanations that allow it.
     """
 
@@ -130,9 +130,9 @@ def healthy(
     Args:
         count: Elements of the value.
         fp32_floor: Its floor in fp32.
-        predicted: What rounding to the target's format is predicted to cost there; None for fp32 and wider formats.
-        chosen: What the target's hardware is predicted to cost there when it takes all of its freedoms; None where
-            that is not known, and inf, which allows nothing, where it is not finite.
+        predicted: The predicted cost of rounding to the target's format there; None for fp32 and wider formats.
+        chosen: The predicted cost there of all freedoms of the target's hardware; None where it is unknown, and inf,
+            which allows nothing, where it is not finite.
         freedoms: Names of these.
     """
     chosen = chosen if chosen is not None and math.isfinite(chosen) else None
@@ -233,7 +233,7 @@ def of_conversion(figure: Metrics, cost: float, precision: Precision) -> Limit:
 
     Args:
         figure: Of the output; integers and booleans that rounded numbers decide may differ.
-        cost: What rounding every result to the format costs it.
+        cost: The cost of rounding every result to the format.
         precision: The format.
     """
     if figure.exact:

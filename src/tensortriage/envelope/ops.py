@@ -69,7 +69,7 @@ def op_limits(
         setting: The exploded model, what it was fed with, and the target.
         floors: Floors of its values.
         errors: Relative errors of its values on the target.
-        op_types: What makes a value.
+        op_types: Operator type of each value's maker.
         what: Said while it takes place.
     """
     plain = OpLimits.plain(floors)
@@ -102,9 +102,9 @@ def with_freedoms(
 
     Args:
         plain: Limits without any freedom.
-        costs: What each freedom makes of suspects and of their peers, the operators of the same kinds.
+        costs: The effect of each freedom on suspects and on their peers, the operators of the same kinds.
         errors: Relative error of each of these values on the target.
-        op_types: What makes a value.
+        op_types: Operator type of each value's maker.
         suspects: Values beyond their plain limit.
         hardware: The target's class.
     """

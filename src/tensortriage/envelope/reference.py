@@ -37,7 +37,7 @@ class Dispute:
     Attributes:
         value: Its name.
         error: Relative RMS error against the model evaluated as its types say; inf for another shape.
-        limit: What healthy engines make of it at most.
+        limit: The largest healthy error there.
         shape: Shape in the reference, where that differs from what the model gives.
     """
 

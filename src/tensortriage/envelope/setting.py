@@ -133,7 +133,7 @@ class Floors:
         Args:
             value: Its name.
             count: Its elements.
-            chosen: What the freedoms of the target's hardware cost there; None where that is not known.
+            chosen: The cost there of the freedoms of the target's hardware; None where it is unknown.
             freedoms: Names of these.
         """
         predicted = self.target.get(value) if self.emulated else None

@@ -165,7 +165,7 @@ class UnroundedMatch:
             file: The file.
             network: Feeds, and the network's outputs on each by name.
             floors: Relative fp32 floors of the network's outputs.
-            parts: What these are put together of.
+            parts: Parts that the outputs are composed of.
 
         Raises:
             EngineError: When the file cannot be evaluated.
@@ -271,9 +271,9 @@ def _errors(names: Sequence[str], right: Arrays, found: Arrays, signal: Arrays |
 
     Args:
         names: Of vectors.
-        right: What they are compared with.
+        right: The values to compare with.
         found: They.
-        signal: What errors are relative to; ``right`` when left out.
+        signal: The scale of the errors; ``right`` when left out.
     """
     errors = {}
     for name in names:

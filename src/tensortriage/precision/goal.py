@@ -81,7 +81,7 @@ class ErrorGoal:
 
     Attributes:
         limit: Limit by output; of outputs that are compared exactly it is the share of unequal elements.
-        words: What is asked, for people and for the cache.
+        words: The goal, for people and for the cache.
         limits: Whether ratios are relative to a limit, so that 1 is good enough.
     """
 
@@ -102,7 +102,7 @@ class ToleranceGoal:
 
     Attributes:
         tolerance: The tolerance that every output has to be within.
-        words: What is asked, for people and for the cache.
+        words: The goal, for people and for the cache.
         limits: Whether ratios are relative to a limit, so that 1 is good enough.
     """
 
@@ -128,9 +128,9 @@ class MetricGoal:
     """The mean of a task metric over all samples is at least so much.
 
     Attributes:
-        metric: What is measured; higher is better.
+        metric: The metric; higher is better.
         least: The smallest mean that will do.
-        words: What is asked, for people and for the cache.
+        words: The goal, for people and for the cache.
         limits: Whether ratios are relative to a limit, so that 1 is good enough.
     """
 

@@ -162,7 +162,7 @@ class PrecisionPlan(Result):
         deployed: The engine as the written model wants it.
         inputs: ``real`` or ``random``.
         command: The command line.
-        accuracy: What the written file scores on ``deployed`` by the task metric, over all inputs; None without one.
+        accuracy: The task metric of the written file on ``deployed``, over all inputs; None without one.
     """
 
     kept: tuple[str, ...]

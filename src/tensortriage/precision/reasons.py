@@ -33,7 +33,7 @@ def reason_for(node: Node, values: Mapping[str, np.ndarray], graph: Graph, preci
 
     Args:
         node: The node.
-        values: What the reference computed, inputs of the model included; others are not looked at.
+        values: The reference's values, inputs of the model included, by name.
         graph: Its graph, for constants.
         precision: The format.
     """

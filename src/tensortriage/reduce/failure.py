@@ -55,7 +55,7 @@ class Failure:
     """The failure of a model, or of a piece of it.
 
     Attributes:
-        kind: What went wrong.
+        kind: Kind of failure.
         value: The tensor that is wrong, in the piece; empty when the engine gave no answer.
         error: Relative size of its error there.
         output: The model's output at which the error shows when carried on; empty as above.

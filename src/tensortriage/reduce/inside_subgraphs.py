@@ -24,7 +24,7 @@ class FoundInside:
     """The findings of a search.
 
     Attributes:
-        asking: Who was asked.
+        asking: The judge of candidates.
         result: The search.
     """
 
@@ -46,9 +46,9 @@ def go_inside(
     """Search inside the remaining nodes while that makes progress.
 
     Args:
-        found: What was found outside.
+        found: The result of the search outside.
         find: Searches.
-        budget: What all searches together may cost.
+        budget: Limits of all searches together.
         enter: Closes what is opened.
         say: Told what is under way.
 

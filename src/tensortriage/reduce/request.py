@@ -102,7 +102,7 @@ class ReduceRequest:
         target: Spec of the engine that fails; empty when a command or a person is asked.
         check: The command that judges; None when engines or a person are asked.
         tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
-        person: Who judges when there is neither engine nor command.
+        person: Asks a person for judgements, when there is neither engine nor command.
         batch_bytes: Largest amount of captured tensors held at once.
     """
 

@@ -30,11 +30,11 @@ class Report:
     """Everything a renderer may show.
 
     Attributes:
-        verdict: What the diagnosis ended with.
+        verdict: The verdict of the diagnosis.
         case: The question of the case; None when it has no ``case.json``.
         layers: Layer-wise evidence; no rows when the verdict was reached without it.
         outputs: Model outputs compared; no rows when none could be.
-        ranges: What number formats cannot hold of the model's tensors; no rows when that was not asked.
+        ranges: Tensors of the model that number formats cannot hold; no rows without a scan.
         format: Version of the JSON form of a report.
     """
 

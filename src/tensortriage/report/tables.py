@@ -95,8 +95,8 @@ class Table:
     """A table, ready to be drawn.
 
     Attributes:
-        title: What it is called.
-        noun: What a row is, for the number of those that are not shown.
+        title: Heading.
+        noun: Noun for its rows, to count those that are not shown.
         columns: Those that have something to say.
         rows: A cell for each of them.
         notes: Sentences below the table, each with its subject.

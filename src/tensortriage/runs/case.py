@@ -1,7 +1,7 @@
 """A case: the directory that holds everything about one investigation; rerunning in it resumes it.
 
-Nothing outside the directory is written. What is stored is keyed by content, so the same directory may serve another
-target or more data later without confusion.
+Nothing outside the directory is written. Contents are keyed by content, so the same directory may serve another target
+or more data later without confusion.
 """
 
 import dataclasses
@@ -79,7 +79,7 @@ class Case:
 
     Args:
         folder: The directory; created when missing. An existing one must be empty or a case.
-        fresh: Whether everything is asked again: no answer of an earlier command counts, and engines are built again.
+        fresh: Whether to ignore all answers of earlier commands, and to build engines again.
 
     Raises:
         UsageError: When the directory holds something else, or another command is at work in it; nothing in it is

@@ -197,7 +197,7 @@ class Lab:
     ) -> Measurement:
         """Return how far values are from stored tensors; values without a stored tensor are left out.
 
-        ``what`` is being run, e.g. ``every layer on openvino``.
+        ``what`` completes the progress line "running ...", e.g. ``every layer on openvino``.
         """
         wanted = dataclasses.replace(wanted, names=tuple(name for name in wanted.names if name in wanted.against))
         return self.answer(
@@ -254,7 +254,7 @@ class Lab:
         """Return the place in the case for a result derived from answers.
 
         Args:
-            kind: Its type.
+            kind: Type of the result.
             question: The question that it answers.
             inputs: Its sources, each identified by its content: engines, models, feeds, and types of JSON.
         """

@@ -55,11 +55,11 @@ class SearchState(Generic[T]):
     """The state of a search; owned by the current pass.
 
     Attributes:
-        problem: What is searched.
+        problem: The problem.
         current: Smallest subset known to fail.
         believed: Items of it thought to be needed, in the order found. Never relied on for the result.
         false_pass: Chance that a candidate which does fail is reported otherwise.
-        minimality: What has been shown of ``current``.
+        minimality: Proven minimality of ``current``.
         block_items: Size of the blocks, when block-minimal.
         checks_left: Rough number of checks still to come.
     """

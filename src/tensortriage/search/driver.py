@@ -43,9 +43,9 @@ def minimize(
         problem: Items and oracle.
         answers: Where checks run, and where their answers are kept, so that none is ever made twice; by default the
             problem's oracle in this thread, and nowhere.
-        budget: What the search may cost; no limit by default.
+        budget: Limits of the search; none by default.
         repeats: How often things are asked.
-        passes: What is done, in this order.
+        passes: Passes to run, in this order.
         observe: Told about every answer.
 
     Raises:

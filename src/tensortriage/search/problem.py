@@ -39,7 +39,7 @@ class OracleVerdict:
     """Answer of the oracle to one candidate.
 
     Attributes:
-        outcome: What it did. Whether a failure is the same one is for the oracle to say.
+        outcome: Outcome of the run. The oracle decides whether a failure is the same one.
         signature: How it failed, in the oracle's own words; opaque here. Failures of another kind are told apart by it.
         detail: One line for a person.
     """

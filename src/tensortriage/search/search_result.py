@@ -49,7 +49,7 @@ class SearchStep:
     Attributes:
         items: Size of the candidate.
         attempt: 0 for the first run of this candidate.
-        outcome: What it did.
+        outcome: Outcome of the run.
         cached: Whether the answer was there already.
         seconds: How long the check took; 0 when cached.
         kept: Size of the smallest subset known to fail before this answer.
@@ -76,7 +76,7 @@ class Progress(Generic[T]):
     """The state of a running search, after every answer.
 
     Attributes:
-        candidate: What was asked about.
+        candidate: The candidate.
         verdict: The answer.
         step: The same in figures.
         kept: Smallest subset known to fail before this answer.
@@ -84,7 +84,7 @@ class Progress(Generic[T]):
         cache_hits: Those of them that were there already.
         seconds: Time since the search began.
         checks_left: Rough number of checks still to come.
-        seconds_left: What they will take, at the mean of those really made; None before the first.
+        seconds_left: Their expected time, at the mean of those really made; None before the first.
     """
 
     candidate: tuple[T, ...]
@@ -105,10 +105,10 @@ class SearchResult(Generic[T]):
     Attributes:
         kept: Its items, in the order of the problem.
         verdict: The verdict that said so.
-        minimality: What has been shown of it.
+        minimality: Proven minimality of the subset.
         block_items: Size of the blocks, when block-minimal; else 0.
         stop: Why the search ended.
-        removals: What the rest did when one of the kept items was removed, where that was asked.
+        removals: Outcome of the rest without one of the kept items, where that was tested.
         checks: Runs of the oracle that the search rests on, the premise and cached ones included.
         repeats: Runs next to them that only confirmed answers in the end.
         candidates: Different subsets they were about.

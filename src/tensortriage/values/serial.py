@@ -27,7 +27,7 @@ def to_json(obj: object, *, compact: bool = False) -> str:
     """Return JSON text of dataclasses, mappings, sequences, sets, enums, paths, numbers (numpy's too) and strings.
 
     Args:
-        obj: What is to be written.
+        obj: The object.
         compact: One line without blanks instead of lines to read.
 
     Raises:

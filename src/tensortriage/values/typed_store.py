@@ -49,7 +49,7 @@ def typed_as(store: TensorStore, specs: Mapping[str, ValueSpec]) -> TensorStore:
 
     Args:
         store: Values as they were computed.
-        specs: What the model says of them.
+        specs: The model's types.
     """
     types = {
         name: told

@@ -51,7 +51,7 @@ class Environment:
         engine: The requested engine, or the provider of one.
         name: Name of the folder: the same, or with the requested version.
         python: Interpreter of the environment, for ``worker=``.
-        requirements: What was installed.
+        requirements: The installed requirements.
         version: Version that the engine reports there.
     """
 
@@ -76,7 +76,7 @@ class EngineRow:
         name: Name in specs.
         usable: Whether it can be used in this Python.
         version: Of its library, where known.
-        device: What it runs on.
+        device: Its device.
         reason: Why it cannot be used.
         command: The one command that makes it usable; empty when it is, or there is none.
         environments: Environments that were made for it.

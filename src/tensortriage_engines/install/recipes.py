@@ -34,7 +34,7 @@ class Release:
     Attributes:
         since: The oldest of them.
         beside: Packages installed with the package.
-        bare: What is installed without its dependencies.
+        bare: Packages that are installed without their dependencies.
         pythons: Which Pythons all that takes.
     """
 
@@ -49,8 +49,8 @@ class Ingredients:
     """Contents of one environment.
 
     Attributes:
-        requirements: What is installed.
-        bare: What is installed besides, without its dependencies.
+        requirements: Packages to install.
+        bare: Further packages, without their dependencies.
         pythons: Which Pythons all that takes.
     """
 
@@ -67,7 +67,7 @@ class Recipe:
         engine: The engine that uses them.
         package: The package with the version of the environment; its optional parts follow the name.
         version: The version that is installed by default.
-        pinned: What that is installed with, each at the version it was seen to work with.
+        pinned: Companion packages, each at the version that it was seen to work with.
         releases: Companions of other releases, the newest first; releases older than all are not offered.
         pythons: Which Pythons the pinned packages take.
         options: Options that an engine spec needs besides ``worker``, as written.

@@ -133,7 +133,7 @@ def make(
         base: The Python that it is made with.
         requirements: Packages to install; wheels only, since a local build depends on other packages installed here.
         say: Receives lines about slow steps.
-        bare: What is installed besides, without its dependencies.
+        bare: Further packages, installed without their dependencies.
 
     Raises:
         EngineMissing: When venv or pip fails (``environment-failed``).

@@ -194,7 +194,7 @@ def laid_out(array: np.ndarray, shape: Sequence[int | str | None] | None, *, cha
 
     Args:
         array: A tensor of the file, its channels first or last.
-        shape: What is declared of the value; None for nothing.
+        shape: Declared shape of the value; None when it is undeclared.
         channels_last: Whether the converter's report says that channels are last.
     """
     ways = [array] if array.ndim < 3 else [array, np.moveaxis(array, -1, 1)]

@@ -86,7 +86,7 @@ class Intermediate:
     Attributes:
         path: The .xml.
         layers: Each after those that it reads.
-        made: What tools wrote about themselves: slash-separated keys and values.
+        made: Metadata of the tools that made it: slash-separated keys and values.
     """
 
     path: Path

@@ -39,7 +39,7 @@ class OnnxGraph:
     """The ONNX graph that grows layer by layer.
 
     Args:
-        file: What is written as ONNX.
+        file: The file to translate.
         known: Values of the source model, whose names are preferred.
         given: Names of inputs and outputs of the model that are inputs and outputs of the file, by what they are there;
             None for one that is laid out anew or converted.

@@ -41,8 +41,8 @@ class Preparation:
 
     Attributes:
         order: Which channel of the input each is.
-        gain: What it is multiplied with.
-        shift: What is added then.
+        gain: Factor.
+        shift: Offset, added after the multiplication.
     """
 
     order: np.ndarray

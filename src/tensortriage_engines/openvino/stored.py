@@ -22,8 +22,8 @@ class StoredConstant:
         name: Its name in the file.
         array: The stored numbers.
         dtype: OpenVINO's word for what they are converted to; empty where they are not.
-        zero: What is subtracted after that.
-        scale: What they are multiplied with then.
+        zero: Zero point, subtracted then.
+        scale: Scale, the factor after that.
         names: Of the value that comes of it.
     """
 

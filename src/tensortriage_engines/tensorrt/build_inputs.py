@@ -28,7 +28,7 @@ class Prepared:
     Args:
         loaded: The model.
         model: Path of the model file.
-        settings: What the options ask for.
+        settings: Settings from the options.
         ranges: Shape ranges in addition to those of the options.
         features: Features of the installed release.
     """

@@ -39,7 +39,7 @@ class Shelf:
         Args:
             model: The user's model.
             words: Options for the adapter.
-            features: What release and device it is for.
+            features: Release and device of the build.
         """
         if any(word in words for word in _NOT_KEPT):
             return ""

@@ -35,7 +35,7 @@ class BuiltEngine:
         sha256: Digest of the file.
         seconds: Time that the build took.
         command: The trtexec command line that builds the same.
-        findings: What the builder's log says, by kind: ``count`` and some ``lines``.
+        findings: Findings in the builder's log, by kind: ``count`` and a few ``lines``.
     """
 
     model: str

@@ -30,8 +30,8 @@ class TensorRtSession(RebuiltSession, ShowsValues, TellsTactics, RepeatsBuild):
 
     Args:
         build: Builds an engine for shape ranges by input.
-        inputs: What has to be fed.
-        outputs: What comes back.
+        inputs: Inputs of a run.
+        outputs: Outputs of a run.
         open_inputs: Inputs with open dimensions and no range.
         shape_inputs: Inputs without a range whose values are shapes of other tensors. Without either kind the engine is
             built at once.

@@ -25,7 +25,7 @@ class Triage:
         test: The test's id.
         save: Name of the baselines to save; None for none.
         compare: Name of those to compare with; None for none. Empty names those of ``triage baseline``.
-        fail: What fails the test.
+        fail: The kinds of change that fail the test.
     """
 
     sound = staticmethod(assert_sound)
@@ -47,8 +47,8 @@ class Triage:
             model: As `tensortriage.diagnose` takes it.
             target: The engine.
             inputs: The model's inputs; made up without any.
-            name: What it is kept as; by default its path from pytest's root folder, or the test's name where it lies
-                elsewhere, or its inputs are arrays.
+            name: Name of the baseline; by default the model's path from pytest's root folder, or the test's name where
+                the model lies elsewhere, or its inputs are arrays.
 
         Raises:
             AssertionError: When something is another than it was, or there is no baseline.

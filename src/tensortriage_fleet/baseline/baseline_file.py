@@ -27,12 +27,12 @@ class SavedOutput:
     """An output on a target.
 
     Attributes:
-        target: What the target computed.
+        target: Figures of the target.
         error: How far that was from what is right; None where that is not known.
         limit: How far a healthy engine may be, by sums in other orders and by rounding to its format; None where no
             limit can be set.
         freedoms: The same with all that engines of its class are free to choose; None where that is no more.
-        basis: What the limit rests on.
+        basis: Source of the limit.
     """
 
     target: KeptTensor

@@ -27,7 +27,7 @@ class Change:
 
     Attributes:
         what: ``output``, ``verdict``, ``model``, ``data``, ``engine``, ``version`` or ``missing``.
-        sentence: What it was and is, for people.
+        sentence: The former and the current state, for people.
         feed: Feed of an output.
         output: Name of an output.
         error: How far the output is off, relative; of what is right, or else of what was saved.

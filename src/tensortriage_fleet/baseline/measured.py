@@ -45,10 +45,10 @@ class BaselineEngine:
     """An engine, without its version.
 
     Attributes:
-        spec: What was asked for, without the worker.
+        spec: The requested engine, without its worker.
         precision: The format that it computes in.
         hardware: Its class of hardware.
-        device: What it says of its devices.
+        device: Its report of its devices.
         code: Digest of the files that it is made of, by name: a script, what that imports, libraries.
     """
 
@@ -93,7 +93,7 @@ class Allowed:
     Attributes:
         limit: By sums in other orders and by rounding to the target's format; None where no limit can be set.
         freedoms: With all that engines of the target's class are free to choose, which a diagnosis checks op by op.
-        basis: What the limit rests on.
+        basis: Source of the limit.
     """
 
     limit: float | None

@@ -125,7 +125,7 @@ class BaselineQuestions:
 
         Args:
             kind: ``measure``, ``envelope`` or ``diagnose``.
-            about: What about.
+            about: The models and targets.
         """
         cells = {_cell(kind, subject): subject for subject in about}
         found: dict[BaselineSubject, Answered] = {}

@@ -33,8 +33,8 @@ class BaselineEntry:
     Attributes:
         model: Path of the model, from the folder that holds the baselines.
         target: The engine.
-        outcome: What became of it.
-        changes: What is another than it was, whether or not a check fails by it.
+        outcome: Outcome of the check or the save.
+        changes: Differences from the baseline, whether or not a check fails by them.
         verdict: The diagnosis of now, where there was need of one.
         reason: Why it could not be run or judged; empty otherwise.
         code: Exit code of what could not be run; None for a time-out, and otherwise.

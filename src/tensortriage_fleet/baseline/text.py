@@ -26,7 +26,7 @@ def entry_lines(entry: BaselineEntry, case: str) -> Iterator[str]:
     """Yield the lines of a model on a target.
 
     Args:
-        entry: What became of it.
+        entry: Its result.
         case: The case, for the path of its report.
     """
     told = entry.reason

@@ -51,7 +51,7 @@ def run_batch(
     """Run a batch and write its documents; Ctrl-C ends it with the results so far.
 
     Args:
-        request: What to run.
+        request: The user's request.
         observe: Told of every cell that ends.
 
     Raises:

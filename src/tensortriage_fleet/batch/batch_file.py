@@ -127,7 +127,7 @@ class BatchFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         reference: Spec of the engine that is assumed to be right; empty for the default.
         timeout: Longest cell in seconds; None for no limit.
         exclude: Cells that do not exist.
-        expect: What is expected; of the cells that none names, that nothing is wrong.
+        expect: Expected outcomes of cells; a cell that none names is expected to be healthy.
     """
 
     models: Mapping[str, BatchModel]

@@ -64,10 +64,10 @@ class Cell:
     Attributes:
         model, feed, target, command: Names of the combination; empty where the command takes none.
         words: The command line after ``triage``, without the batch's own options.
-        crossing: What the command takes.
-        rule: What is expected; None for nothing wrong.
+        crossing: The parameters of the command.
+        rule: The expected outcome; None for a healthy one.
         optional: Whether its target may be missing.
-        needs: What its target needs of where it runs.
+        needs: Requirements of its target on the machine.
     """
 
     model: str

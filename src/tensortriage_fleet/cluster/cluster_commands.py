@@ -24,7 +24,7 @@ class ClusterCommands:
 
     Args:
         cluster: The cluster.
-        needs: What every command needs of a node.
+        needs: Requirements of every command on its node.
     """
 
     def __init__(self, cluster: Cluster, needs: TaskNeeds) -> None:

@@ -87,7 +87,7 @@ class CommandPool:
         """Run the commands in a thread.
 
         Args:
-            needs: What its commands need.
+            needs: Requirements of its commands.
             work: Is given the function that runs a command to its end; see `Processes.run`.
         """
         return self._threads.submit(self._do, needs, work)

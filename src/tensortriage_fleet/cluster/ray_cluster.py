@@ -77,7 +77,7 @@ class Cluster:
         Args:
             function: A function of an importable module.
             arguments: Its arguments; they are pickled.
-            needs: What the task needs of a node.
+            needs: Requirements of the task on its node.
         """
         asked = needs or TaskNeeds()
         options = self._remote.options(

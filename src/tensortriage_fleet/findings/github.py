@@ -45,7 +45,7 @@ def tell(document: Document, source: Path, page: str, *, err: bool) -> None:
     """Annotate the faults in a document, and add to the page of the job; elsewhere do nothing.
 
     Args:
-        document: What a command found, as it writes it with ``--json``.
+        document: A command's ``--json`` document.
         source: Its case.
         page: The result in Markdown.
         err: Print the annotations on stderr, where the runner finds them too.

@@ -23,10 +23,10 @@ class Located:
     """A finding about a model.
 
     Attributes:
-        finding: What was found.
-        subject: What was asked: the name of a cell, or the model and its target.
+        finding: The finding.
+        subject: The name of a cell, or the model and its target.
         model: Path of the model, from the working directory; None where the document does not name it.
-        expected: What was expected instead, in words; empty where nothing was said of it.
+        expected: The expected outcome, in words; empty where none was declared.
         command: Command line that shows it again, likewise.
         report: Page that shows more, likewise.
     """
@@ -55,7 +55,7 @@ def located_in(document: Document, source: Path) -> Sequence[Located]:
     """Return the faults in a document; none where all is well.
 
     Args:
-        document: What a command wrote with ``--json``.
+        document: A command's ``--json`` document.
         source: The case or the file that holds it.
     """
     if kind_of(document) == "batch-result":

@@ -36,7 +36,7 @@ def sarif(found: Sequence[Located], repository: Repository, *, about: str, docum
     """Return a log of one run.
 
     Args:
-        found: What was found; none for a run that found nothing.
+        found: The findings; none where all is well.
         repository: Where files are.
         about: Names what was asked, so that logs of several questions stand beside each other.
         document: Path of the document; the place of what names no model.

@@ -22,7 +22,7 @@ def attributes(*ops: str, only: Mapping[str, Any] | None = None, since: int = 0,
 
     Args:
         ops: The operators.
-        only: What other attributes have to be for the row to hold.
+        only: Required values of other attributes for the row to apply.
         since: As of `MeaningRow`.
         values: By attribute, what others have for it, the likeliest first.
     """

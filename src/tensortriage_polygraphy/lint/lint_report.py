@@ -31,7 +31,7 @@ class LintEntry:
 
     Attributes:
         level: ``exception`` or ``warning``.
-        source: Who says so.
+        source: The linter that reports it.
         message: What.
         node: The node it is about; empty for the whole model.
         op_type: Operator of the node.
@@ -76,7 +76,7 @@ def report(found: LintReport, model: Path, external_data_dir: Path | None, outpu
     """Show and write the findings.
 
     Args:
-        found: What our linter says.
+        found: Our linter's findings.
         model: The file.
         external_data_dir: Folder of external data, when not that of the model.
         output: Where the report is written; None for nowhere.

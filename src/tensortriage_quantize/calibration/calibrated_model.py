@@ -66,7 +66,7 @@ class QuantizeOptions:
             for x86 without VNNI add them in.
         op_types: Operators whose operands are quantized, those of them that the engine can; TensorRT-Model-Optimizer
             chooses by itself.
-        engine: Who will run the model, by a word of `engine_styles`.
+        engine: The engine that will run the model, by a word of `engine_styles`.
     """
 
     precision: Precision = Precision.INT8

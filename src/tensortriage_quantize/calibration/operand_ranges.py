@@ -63,7 +63,7 @@ def require_finite(model: Model, op_types: Collection[str], samples: Sequence[Fe
     Args:
         model: The float model.
         op_types: Operators whose operands are quantized.
-        samples: What calibrates and judges.
+        samples: Samples of calibration and judgement.
         lab: Runs the model.
 
     Raises:

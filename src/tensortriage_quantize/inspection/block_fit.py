@@ -27,7 +27,7 @@ class BlockFit:
             ``scale-unrounded``.
         error: Relative RMS error of quantizing and dequantizing the numbers; None where these are not known.
         best_error: The same with the best scales.
-        words: What is wrong, and what to do; empty where they fit.
+        words: The fault and its cure; empty where they fit.
     """
 
     kind: str
@@ -62,7 +62,7 @@ def fit_blocks(
     """Judge scales of blocks.
 
     Args:
-        numbers: What is quantized, finite, of ``shape``; None where it is not known.
+        numbers: The numbers to quantize, finite, of ``shape``; None where they are unknown.
         scale: Of ``shape``, but for the axis: one per block there.
         zero_point: Likewise, or None for 0.
         shape: Shape of the tensor.

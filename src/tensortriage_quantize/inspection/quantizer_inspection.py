@@ -60,7 +60,7 @@ class PairRow:
 
     Attributes:
         node: Its QuantizeLinear, or the DequantizeLinear of a weight that is stored quantized.
-        value: What is quantized: a value, or the weight as stored.
+        value: The quantized value, or the weight as stored.
         weight: Whether it is a constant.
         dtype: Label of the quantized type.
         scales: Number of its scales.
@@ -76,9 +76,9 @@ class PairRow:
         best_error: The same with the best scale for these numbers.
         alone: Largest relative RMS error of an output when no other pair quantizes.
         without: The same when all pairs but this one quantize; None when that was not tried.
-        words: What is wrong with it, and what to do; empty where it fits.
-        design: What it does on purpose besides rounding, in a word: ``ReLU``, ``ReLU6``, ``7 bits``, ``half range`` or
-            ``smoothed``; ``ReLU?`` where it may be one, which only the float model tells; else empty.
+        words: The fault and its cure; empty where it fits.
+        design: Its intended effect besides rounding, in a word: ``ReLU``, ``ReLU6``, ``7 bits``, ``half range`` or
+            ``smoothed``; ``ReLU?`` where only the float model could decide; else empty.
     """
 
     node: str
@@ -106,15 +106,15 @@ class QuantizersResult:
 
     Attributes:
         model: The file.
-        feeds: What it was asked on.
+        feeds: The feeds of the inspection.
         inputs: ``real`` or ``random``.
         error: Largest relative RMS error of an output with all pairs, against none; None without pairs.
         pairs: All that can be switched, those first that cost most alone.
         fixed: Weights that are stored quantized and whose originals are not known; they count as exact.
         remove: The pair whose removal helps most; empty when none helps.
-        error_without: What is left then.
+        error_without: The remaining error without it.
         recalibrate: Feeds on which ranges cut off more than they round, the most ranges first.
-        blocks: What is quantized in blocks, in topological order.
+        blocks: Tensors that are quantized in blocks, in topological order.
     """
 
     model: str
@@ -141,7 +141,7 @@ def inspect_quantizers(
 
     Args:
         model: A model with Q/DQ pairs.
-        feeds: What to run on, at least one.
+        feeds: Feeds to run, at least one.
         original: The float model, for the originals of weights that are stored quantized.
         progress: Told what takes a while.
 
@@ -267,7 +267,7 @@ def _activations(
     Args:
         model: The model.
         pairs: Its pairs.
-        feeds: What to run on.
+        feeds: Feeds to run.
         lab: Runs it.
         known: Values of which the original has the ReLU; None without the original.
     """

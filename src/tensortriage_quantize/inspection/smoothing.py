@@ -18,7 +18,7 @@ def smoothing(original: np.ndarray, stored: np.ndarray) -> np.ndarray | None:
 
     Args:
         original: The weight, ``[inputs, outputs]``.
-        stored: What is dequantized in its place, of the same shape.
+        stored: The dequantized weight in its place, of the same shape.
 
     Returns:
         One positive number per input, ``[inputs, 1]``.

@@ -42,9 +42,9 @@ class PlannedPair:
     """One pair at an activation.
 
     Attributes:
-        value: What is quantized.
-        readers: Who reads it quantized, as name and place of the operand; None for everybody, the model's outputs
-            included.
+        value: The quantized value.
+        readers: The operands that read it quantized, as name of the node and index; None for all readers, the model's
+            outputs included.
         like: The value that it shares scale and zero point with; its own name where it has its own.
         right: Whether it is the second operand of products, which may want another type.
     """
@@ -61,12 +61,12 @@ class PlannedWeight:
 
     Attributes:
         value: The weight.
-        node: Who reads it.
+        node: The node that reads it.
         place: As which operand.
         axis: Axis of its scales; None for one scale.
         activation: The other operand.
         bias: The bias of the product, where it has a constant one of one axis; empty without.
-        adds: Who adds the bias, and as which operand: the node itself, or an Add behind a MatMul.
+        adds: The node that adds the bias, and the operand's index: the node itself, or an Add behind a MatMul.
     """
 
     value: str
@@ -100,7 +100,7 @@ def heavy_nodes(
 
     Args:
         graph: A graph.
-        style: What the engine wants.
+        style: The engine's requirements.
         op_types: Operators that may be quantized.
         specs: Types of its values, as far as they are known.
     """
@@ -124,7 +124,7 @@ def place_pairs(
 
     Args:
         model: The float model.
-        style: What the engine wants.
+        style: The engine's requirements.
         heavy: The nodes of `heavy_nodes` that are quantized.
         specs: Types of its values, as far as they are known.
         kept: Nodes that stay float in any case.

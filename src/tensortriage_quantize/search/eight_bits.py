@@ -57,7 +57,7 @@ def best_quantizer(
         model: The float model.
         options: How; the calibration is chosen.
         calibrating: Samples whose feeds calibrate.
-        judging: What chooses the calibration.
+        judging: Chooses the calibration.
         lab: Runs the models; the files of the quantizer live in its workspace.
         tell: Receives a line on the chosen calibration.
 

@@ -93,7 +93,7 @@ class Judges:
     Attributes:
         deployed: The engine.
         samples: Samples with the outputs of the float model.
-        goal: What is required; None for nothing.
+        goal: The required accuracy; None for no requirement.
         metric: Task metric; None without one.
         lab: Runs models.
     """
@@ -132,7 +132,7 @@ def fewest_kept(
         precision: int8 or fp8e4m3.
         quantizer: The best one.
         kept: Nodes that stay float in any case.
-        judges: Who judges, by a goal.
+        judges: Judges candidates by a goal.
 
     Raises:
         ModelError: When not even leaving all of them float is good enough (``quantize-goal-unreachable``).

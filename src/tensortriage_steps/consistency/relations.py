@@ -77,7 +77,7 @@ class EqualityClaim:
         left: Inputs of the run that is taken as it is.
         right: Inputs of the run that is compared with it.
         pairs: Rows ``(of left, of right)`` that must be equal; empty where whole tensors are, or parts of them.
-        beside: What the other stream runs, or what buffers hold before; None for claims without.
+        beside: The other stream's feeds, or the buffers' former contents; None for claims without.
         engine: The engine of the right run, with other options; None for the one that is asked.
         rows_left: Rows of the left batch; 0 without pairs.
         rows_right: Rows of the right one.

@@ -55,7 +55,7 @@ class Parting:
     Attributes:
         value: Its name.
         difference: Largest relative RMS difference of two such parts.
-        allowed: What a healthy engine may show there.
+        allowed: The largest healthy difference there.
         rows: Rows of the right run that differ; empty where parts are no rows.
     """
 
@@ -107,7 +107,7 @@ class SelfCheck:
         target: The engine.
         at_sight: Whether parts that are equal to within some roundings of a float32 result hold a claim without the
             model being evaluated, and no processes are started; for those who ask in passing.
-        before: What the open session of the engine has run already.
+        before: Feeds that the open session of the engine has run already.
     """
 
     def __init__(

@@ -175,9 +175,9 @@ def grown_axes(output: ValueSpec, given: ValueSpec, batch: Sequence[int | str | 
     Of caches without names of dimensions it is the last but one, the axis of positions.
 
     Args:
-        output: What a step gives.
-        given: What the next one takes.
-        batch: What the axis of the batch is called, or how large it is; that does not grow.
+        output: A step's output.
+        given: The next step's input.
+        batch: Name or size of the batch axis, which does not grow.
     """
     if given.shape is None:
         return ()

@@ -38,7 +38,7 @@ class StepRoles:
     """Roles of inputs and outputs.
 
     Attributes:
-        carry: What is carried from step to step.
+        carry: Pairs of an output and the input that receives it in the next step.
         tokens: Input that takes token ids ``[batch, sequence]``; empty without one.
         masks: Inputs that say which positions count; their last axis is as long as the sequence so far.
         windowed: Masks whose last axis is as long as the caches' contents and the new tokens, no longer.
@@ -109,7 +109,7 @@ class StepRoles:
         An output that is empty leaves the input as it is: merged decoders give cross-attention caches only once.
 
         Args:
-            outputs: What a step gave.
+            outputs: Outputs of a step.
             feed: The feed.
         """
         given = {pair.input: np.asarray(outputs[pair.output]) for pair in self.carry}
@@ -150,7 +150,7 @@ def step_roles(
     Args:
         inputs: The model's inputs.
         outputs: Outputs of the model.
-        carry: What is carried.
+        carry: Pairs of an output and the input that receives it in the next step.
         logits: Name of the output of scores; empty to find it.
 
     Raises:
@@ -231,7 +231,7 @@ def following(roles: StepRoles, feed: Arrays, state: Arrays, tokens: np.ndarray 
     """Return the feed of the next step.
 
     Args:
-        roles: What inputs are for.
+        roles: Roles of the inputs.
         feed: The feed of this step.
         state: Carried values by input, see `StepRoles.state`.
         tokens: The next ids, ``[batch]`` or ``[batch, several]``; None where the next step has no new ones.
@@ -266,7 +266,7 @@ def beginning(roles: StepRoles, given: Arrays, made_up: Arrays) -> dict[str, np.
     """Return the feed of the first step.
 
     Args:
-        roles: What inputs are for.
+        roles: Roles of the inputs.
         given: Values from the user, by input; inputs with a rule may be missing.
         made_up: Sensible values of all inputs, in the shapes that the first step has.
 

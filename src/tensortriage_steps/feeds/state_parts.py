@@ -38,8 +38,8 @@ def state_parts(before: np.ndarray, after: np.ndarray, count: int) -> tuple[Stat
     """Return the parts of a state.
 
     Args:
-        before: What was given.
-        after: What came of it, of any shape.
+        before: The state that a step reads.
+        after: The state that it returns, of any shape.
         count: Number of new rows, such as the tokens of the step; 0 where unknown.
     """
     if before.ndim != after.ndim or not before.size or not after.size:

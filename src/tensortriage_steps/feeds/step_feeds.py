@@ -32,7 +32,7 @@ class StepFeeds:
         model: The model.
 
     Attributes:
-        roles: What inputs and outputs are for.
+        roles: Roles of the inputs and outputs.
         left: Outputs that may be inputs of the next step by type and shape, but not by name, and were not requested.
         steps: How many steps there are.
         first: The first feed.
@@ -150,7 +150,7 @@ class StepFeeds:
         Args:
             step: The number of the step.
             feed: The feed.
-            outputs: What an engine made of it.
+            outputs: An engine's outputs of that step.
             tokens: The next tokens, if they are not those of the largest scores.
         """
         roles = self.roles
@@ -172,8 +172,8 @@ class StepFeeds:
         Args:
             who: Tells engines and evaluations apart: each has a process of the script, which may remember what it made.
             step: The number of the step.
-            feed: What the engine was fed with.
-            outputs: What it made of it.
+            feed: The engine's feed.
+            outputs: Its outputs.
             right: The reference's next feed.
         """
         if self._between is None:

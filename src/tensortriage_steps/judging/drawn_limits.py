@@ -61,7 +61,7 @@ def with_drawn_limits(
 
     Args:
         rows: The steps.
-        draws: What draws.
+        draws: Draws of the rounding errors.
         count: How often.
         walk: The steps of the reference once more.
         feeds: The feeds.

@@ -21,7 +21,7 @@ def free_run(steps: MeasuredSteps, feeds: StepFeeds, target: Run) -> FreeRun:
     """Let both engines generate on their own; judge the first differing token of each row, up to one that is no tie.
 
     Args:
-        steps: What evaluates the model.
+        steps: Healthy evaluations of the model.
         feeds: Feeds of the steps.
         target: A fresh session of the target.
 

@@ -52,7 +52,7 @@ class Mistake:
 
     Attributes:
         what: Description of the mistake, with figures.
-        cure: What to do, as an instruction.
+        cure: Advice, as an instruction.
     """
 
     what: str
@@ -67,7 +67,7 @@ class Subject:
         inv: The investigation.
         network: Spec of the network.
         feed: The feed.
-        outputs: What the network makes of it; None where it fails.
+        outputs: The network's outputs; None where it fails.
         error: Relative error of an output of the file against it; inf where it fails.
         training: Whether a module is in training mode.
     """

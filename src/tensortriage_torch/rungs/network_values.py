@@ -44,7 +44,7 @@ class NetworkValues:
         inner: Inner values to compare.
         names: Their ONNX names, in topological order.
         arrays: The values.
-        folded: What the network has for initializers that the exporter computed, by ONNX name.
+        folded: The network's values for initializers that the exporter computed, by ONNX name.
         trace: Operations of the network, and those of the file that they are; none when not known.
         modules: Modules of the ONNX model, by path.
         seen: Modules with a result among the values.
@@ -53,8 +53,8 @@ class NetworkValues:
         own_error: Relative RMS error of the worst output against the same network in float64; None when not measured.
         descriptions: How PyTorch prints modules, by path.
         joined: Modules whose nodes in the file may do the work of others too, and those, in the order of their calls.
-        otherwise: What values may stand for instead, as the file names no more than a module: by ONNX name, what that
-            module returns, and those joined with it.
+        otherwise: Alternative readings of values, as the file names only a module: by ONNX name, that module's result,
+            and the results joined with it.
     """
 
     inner: Inner

@@ -26,7 +26,7 @@ class Part(NamedTuple):
         weights: Parameters, buffers and constants by name.
         inputs: Names of the nodes whose values it takes, in order.
         outputs: Names of the nodes whose values it returns, in order.
-        operators: What it calls, in order.
+        operators: Its operators, in the order of their calls.
     """
 
     code: str
@@ -41,7 +41,7 @@ def cut(torch: Any, program: Any, wanted: Mapping[str, Any]) -> Part:
 
     Args:
         torch: PyTorch.
-        program: What ``torch.export`` made.
+        program: The result of ``torch.export``.
         wanted: Either ``ends``, the places of the values that it returns, and ``known``, those of values that it may
             take; or ``nodes`` and ``modules``, names of all operations in it and paths of modules whose operations are.
             A place has ``fx_node``, or the ``module`` that returns the value.

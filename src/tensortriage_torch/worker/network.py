@@ -32,7 +32,7 @@ class Network(NamedTuple):
         module: Callable with the arguments below.
         arguments: Example positional arguments; None when there are none of either kind.
         keywords: Example keyword arguments.
-        place: What messages call it.
+        place: The network's name in messages.
     """
 
     module: Any
@@ -166,7 +166,7 @@ class Caller:
     """Calls a network with feeds under the names of an ONNX model.
 
     Args:
-        network: What is called.
+        network: The network to call.
         names: Names of the ONNX model's inputs, in order.
         dtype: The format of floating point arguments; empty to leave them as they are fed.
         device: Where arguments go.

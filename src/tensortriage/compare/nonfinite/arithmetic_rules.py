@@ -1,9 +1,9 @@
 """Why one element is NaN or infinite: the rule of arithmetic, with the operand values that it was applied to.
 
-IEEE 754-2019, section 7.2, lists what makes a NaN out of numbers (0 x Inf, Inf - Inf, 0 / 0, Inf / Inf, roots of
-negative numbers, ...), sections 7.3 and 7.4 what makes an infinity (division by zero, overflow). The operators of a
-network are made of these, so an element's own operands tell the rule. It is an overflow only if the exact result, or
-the sum of the magnitudes of its terms, is beyond the format: else no rule explains it, and the engine is wrong.
+IEEE 754-2019, section 7.2, lists the operations that make a NaN of numbers (0 x Inf, Inf - Inf, 0 / 0, Inf / Inf, roots
+of negative numbers, ...), sections 7.3 and 7.4 those that make an infinity (division by zero, overflow). The operators
+of a network are made of these, so an element's own operands show the rule. It is an overflow only if the exact result,
+or the sum of the magnitudes of its terms, is beyond the format: else no rule explains it, and the engine is wrong.
 """
 
 import dataclasses

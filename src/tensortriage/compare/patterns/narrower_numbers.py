@@ -61,7 +61,7 @@ def operand_beyond(operands: Mapping[str, np.ndarray], result: np.ndarray) -> Pa
 
 
 def _conversions(values: np.ndarray) -> Iterator[tuple[DType, int, str, str, np.ndarray]]:
-    """Yield types that are narrower: bits of a value, what happens to values, what an op does, and what is left."""
+    """Yield narrower types: dtype, bits of a value, effect on values, the op's behaviour, and resulting values."""
     if not values.size:
         return
     own = values.dtype
@@ -101,7 +101,7 @@ def _conversions(values: np.ndarray) -> Iterator[tuple[DType, int, str, str, np.
 
 
 def _is_whole(values: np.ndarray) -> bool:
-    """Return whether floating-point numbers are whole, finite and some beyond what float32 holds exactly."""
+    """Return whether floating-point numbers are whole, finite and partly beyond the exact integers of float32."""
     with np.errstate(all="ignore"):
         return bool(
             np.isfinite(values).all()

@@ -1,8 +1,8 @@
 """Which of a model's weights an engine's file keeps as integers, and whether they are the model's, rounded.
 
-Files keep weights transposed, with channels last, or a part of one alone, and call them otherwise; so a weight is found
-by its numbers. One that is none of the model's in any order of axes may be one whose numbers were moved: where it holds
-the numbers of a weight that was not found, it is that one.
+Files keep weights transposed, with channels last, or a part of one alone, and under other names; so a weight is found
+by its numbers. If it equals no weight of the model in any order of axes, its numbers may have been moved: it is the
+missing weight whose numbers it holds.
 """
 
 import dataclasses
@@ -16,10 +16,12 @@ from tensortriage.compare.judgement.within import is_lost
 from tensortriage.compare.quantization.weight_moves import HALF_A_STEP
 
 _SAMPLED = 512
-"""Numbers that tell whether two weights are one: of others, half are off by more than the weight itself."""
+"""Number of elements that identify a weight: between different weights, half of them differ by more than the weight
+itself."""
 _MOST_AXES = 5
 _DIRECTIONS, _GATES = (1, 2), (3, 4)
-"""Of recurrent operators, whose weights [directions, gates times hidden, ...] files keep apart."""
+"""Axes (directions, gates) of recurrent operators' weights [directions, gates times hidden, ...], whose parts files
+keep apart."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class StoredWeight:
     """A weight as a file keeps it.
 
     Attributes:
-        numbers: What its integers stand for.
+        numbers: The real numbers that its integers encode.
         step: Distance between neighbouring numbers of its format; broadcasts to the shape.
     """
 
@@ -66,7 +68,7 @@ class FoundWeight:
 
     Attributes:
         stored: As the file keeps it.
-        view: Where it is in the model.
+        view: Its place in the model.
         was: The model's own numbers, in the shape of the file's.
     """
 
@@ -96,7 +98,7 @@ def placed(stored: Sequence[StoredWeight], constants: Mapping[str, np.ndarray]) 
 
     Args:
         stored: The weights of a file.
-        constants: Those of the model, by name.
+        constants: Constants of the model, by name.
     """
     found: list[tuple[FoundWeight, ...]] = []
     views = [list(_views(weight.numbers.size, constants)) for weight in stored]

@@ -267,7 +267,7 @@ def judge_decision(
     """Judge one decision of the target.
 
     Args:
-        decision: What decides.
+        decision: The decision, with its values.
         reference: The reference's indices.
         target: The target's.
         values: The reference's values by name: the decision's operands and limits.

@@ -177,7 +177,7 @@ class Evidence:
         builds_compared: Builds of the deployed model whose outputs were compared.
         builds_choose: Choices of only part of these builds, where they make all of them healthy.
         unasked: Questions about rows of the batch that were left out, each with its reason.
-        concluded: What the ladder has ended with, for those who are asked about that.
+        concluded: The ladder's verdict, for questions that follow it.
     """
 
     model_diff: Correspondence | None = None

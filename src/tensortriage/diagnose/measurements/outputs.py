@@ -104,7 +104,7 @@ class FeedResult:
 
         Args:
             name: The output.
-            noise: What scores may be off by, e.g. ``bf16's rounding``.
+            noise: The cause of errors in scores, e.g. ``bf16's rounding``.
         """
         words = f"is off by {error_size(self.errors[name])}"
         if self.measure(name) == UNEQUAL:
@@ -212,8 +212,8 @@ class OutputFigures:
 
     Attributes:
         metrics: Against the reference's, by name.
-        decided: What was decided on the way, when outputs depend on decisions.
-        judged: What the user's tolerance said of the tensors while they were at hand; empty without one.
+        decided: The decisions and their judgement, when outputs depend on decisions.
+        judged: The user's tolerance's judgement of the tensors; empty without one.
         parts: Figures of the parts that outputs are composed of, by name.
     """
 
@@ -246,7 +246,7 @@ def measured_outputs(
     Args:
         inv: The investigation.
         feed: The feed.
-        outputs: What was computed.
+        outputs: The outputs.
         spec: The engine that computed it; None for the target.
         model: The model it ran; None for the one that is investigated.
 
@@ -325,7 +325,7 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation, verdict: Ve
     Args:
         results: Outputs on every feed.
         inv: The investigation.
-        verdict: What came of it, with the explanations that allow what fp32 engines would not be off by.
+        verdict: The verdict, whose explanations allow the errors that fp32 engines would not have.
     """
     rows: list[OutputRow] = []
     plainly = BY_FLOOR if inv.question.tolerance is None else BY_TOLERANCE

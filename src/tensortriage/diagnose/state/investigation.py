@@ -53,7 +53,7 @@ class Investigation:
         Args:
             question: The question.
             case: Where everything is kept.
-            listener: Who hears of steps and progress.
+            listener: Receives steps and progress.
             lab: Where engines are asked, of which others ask as well; None for a lab of its own, in the case.
         """
         listener = listener or Silent()

@@ -84,12 +84,12 @@ class OutputRow:
             that are compared exactly.
         floor: Relative RMS error that the noise floor (or tolerance) allows; None when not known.
         within: Whether it passes.
-        allowed_by: What allows what it is off by: ``tolerance``, or names of rows of the judge's registry, joined by a
-            plus; empty where nothing does.
+        allowed_by: The source of the permission: ``tolerance``, or names of rows of the judge's registry, joined by a
+            plus; empty where the error is beyond all of them.
         nonfinite_target: NaN and Inf elements that the reference does not have.
         feed: Name of the worst feed.
         predicted: Relative RMS error that rounding to the target's format predicts; equals ``floor`` for fp32.
-        measure: What ``figure`` is, e.g. ``relative RMS error`` or ``share of ranks beyond a tie``.
+        measure: Name of ``figure``, e.g. ``relative RMS error`` or ``share of ranks beyond a tie``.
         figure: How far the output is from the reference; of outputs that an ArgMax, a TopK or a suppression of boxes
             decides, from what the reference makes of the target's decisions.
         words: The same in words, as the rest of a sentence that begins with the output.

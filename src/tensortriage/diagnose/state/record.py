@@ -44,7 +44,7 @@ class Record:
 
     Args:
         lab: Where engines are asked, which counts their builds and runs.
-        listener: Who hears of the steps.
+        listener: Receives the steps.
     """
 
     def __init__(self, lab: Lab, listener: Listener) -> None:

@@ -58,15 +58,15 @@ class Culprit:
         influence: Relative RMS error at the model's outputs when only this local error is injected into the reference.
         floor_ratio: ``local_error`` over the noise floor of this value; None when not measured.
         reason: One sentence: what this op does wrong, with magnitudes.
-        anatomy: What is peculiar about the error of its result, sentences, the strongest first.
+        anatomy: Peculiarities of its result's error, sentences, the strongest first.
         instances: Nodes at the same place of a repeated block that are wrong as well, itself included; empty outside
             such blocks, or when not looked at.
         alike: How many nodes there are at that place; 0 outside such blocks.
-        change: What was done to it in a changed model, a word of `tensortriage.model.similarity.changes.ChangeKind`;
-            empty for other verdicts.
+        change: The kind of edit in a changed model, a word of `tensortriage.model.similarity.changes.ChangeKind`; empty
+            for other verdicts.
         origin: Module, class and line of the source network from which the node was made, as far as the file says.
         repeated_module: Path of the module in all ``instances``, ``*`` for the number of the copy; empty without them.
-        effect: What its error is, as a predicate: ``returns 1.03 times the right value``; empty where none is known.
+        effect: Its error as a predicate: ``returns 1.03 times the right value``; empty where none is known.
         shown_at: The value of the user's model at which it shows first, where it is an op of another file.
     """
 
@@ -148,7 +148,7 @@ class Remedy:
         metric: Mean of the user's metric with it; None without one.
         right: Whether what is left will do: by the metric where there is one, else by limits, and in 8 bits by a tenth
             of the signal.
-        note: What to know of the file: how it is run, or why none is written.
+        note: How to run the file, or why none is written.
     """
 
     kind: str
@@ -174,7 +174,7 @@ class ReproFacts:
         confirmed: Whether it failed the same way in a fresh process.
         module: The PyTorch module that lies beside the nodes, with class and line; empty for none.
         anew: Whether the module is wrong when it is exported again by the PyTorch here; None when that is not known.
-        otherwise: What the fresh process did instead; empty where confirmed.
+        otherwise: Behaviour of the fresh process where it differs; empty where confirmed.
     """
 
     folder: str
@@ -248,16 +248,16 @@ class Verdict(Result):
         inputs: ``real`` or ``random``.
         steps: The path taken through the guide.
         next: Commands to run next, the most useful first.
-        cost: What it took.
-        anatomy: What is peculiar about the error of the worst output, sentences, the strongest first.
-        shapes: What happened at each shape of a sweep; empty when none was asked for.
+        cost: Time, builds, runs and checks.
+        anatomy: Peculiarities of the worst output's error, sentences, the strongest first.
+        shapes: The outcome at each shape of a sweep; empty without a sweep.
         breakers: Tensors that, marked as outputs, restore the target's answer on every feed; verified there.
         remedy: A change that makes the target right, tried on it; None when none is known.
         repro: A case of its own that fails like the culprit; None when none was made.
-        sufficiency: What tells whether a target that only rounds is good enough: classes, cosine, a mixed model;
+        sufficiency: Measures of whether a target that only rounds is good enough (classes, cosine, a mixed model), in
             sentences.
         accuracy: The user's metric of reference, target and remedy; None without one.
-        fix: What ``--fix`` wrote, or that it wrote nothing and why; empty where it was not requested.
+        fix: The file that ``--fix`` wrote, or why it wrote none; empty where it was not requested.
         headline: Op, module and effect in a few words; empty where no op is to blame.
         allowed_by: Names of the explanations, rows of the judge's registry, that allow what outputs are off by.
         lost: Whether half of the signal of an output or more is lost, whatever explains it.

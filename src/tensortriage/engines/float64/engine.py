@@ -131,7 +131,7 @@ class Float64Session:
 
     Args:
         model: The model.
-        arithmetic: What is rounded.
+        arithmetic: The policy of rounding.
         borrow: Whether the onnx package's implementations compute, as a second opinion, instead of our own kernels.
 
     Raises:

@@ -38,8 +38,8 @@ class Accuracy:
         relative: Bound relative to the exact result.
         absolute: Bound where that is larger than the relative one.
         source: Where the figures come from.
-        per_log: What is added to the relative bound per unit of ``|ln(result)|``: an exponential function by way of
-            2**(x * log2(e)) loses digits of large arguments.
+        per_log: Addition to the relative bound per unit of ``|ln(result)|``: an exponential function by way of 2**(x *
+            log2(e)) loses digits of large arguments.
         argument: Relative error of the argument: the sine and cosine of instruction sets reduce it to one period by a
             product in float32.
     """

@@ -41,7 +41,7 @@ class ProgramStep:
         attributes: Attributes as plain values.
         kernel: The arithmetic; None for control flow and functions.
         bodies: Programs of the node's bodies by attribute name; of a function under the empty name.
-        arithmetic: What the kernel leaves exact.
+        arithmetic: The policy of rounding inside the kernel.
         operands: Per input, the conversion before the kernel reads it, or None; empty for no conversion at all.
         results: Per output, the conversion before it is read, or None; empty for no conversion at all.
     """
@@ -101,7 +101,7 @@ class Program:
         Args:
             inputs: Names of the fed values.
             outputs: Names of the returned values.
-            weights: What gives each weight, by name.
+            weights: Loads each weight, by name.
             steps: The operators in topological order.
             empty: Per output, an array of its type without rows, for loops without iterations.
         """
@@ -192,7 +192,7 @@ def run(
     What is moved of a weight in float32 without being computed with is float32, all other real numbers float64.
 
     Args:
-        program: What to run.
+        program: The program.
         feed: Values of its inputs.
         going_on: Called before every step of the program itself; its exceptions end the run.
 

@@ -33,7 +33,7 @@ class StoredNumbers:
 
     Attributes:
         rounds: Whether quantizers round.
-        cuts: What they cut off where they do not round; where they round it is all that is beyond their range.
+        cuts: Values that quantizers cut off when they do not round; when they round, all values beyond their range.
         draw: Which original values to assume for stored numbers; 0 for the stored numbers themselves.
         but: Nodes whose quantizers still round.
         at: Nodes whose stored numbers a draw moves, and constants; empty for all.

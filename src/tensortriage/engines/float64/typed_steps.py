@@ -55,8 +55,8 @@ class Finish:
         """Return a result as the hardware would store it.
 
         Args:
-            y: What the kernel gave under the arithmetic of the step.
-            exact: What it gives when nothing is rounded inside, for `amplify`; ``y`` where that is the same.
+            y: The kernel's result under the arithmetic of the step.
+            exact: Its result without rounding inside, for `amplify`; ``y`` where that is the same.
         """
         if y.dtype != np.float64 or (self.error is None and self.amplify == 1):
             return y if self.rounding is None else self.rounding(y)

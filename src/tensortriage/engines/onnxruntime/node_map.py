@@ -79,7 +79,7 @@ def executed_nodes(
     """Return the original nodes that each kernel executes, in order.
 
     Args:
-        kernels: What the engine runs, in execution order.
+        kernels: The engine's kernels, in execution order.
         graph: Index of the original model.
         known: Names of values of the original model.
         given: Values that no kernel has to make, constants for example.

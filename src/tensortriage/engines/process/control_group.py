@@ -17,7 +17,7 @@ class GroupMemory:
 
     Attributes:
         limit: Most bytes that all processes of the group may hold together.
-        left: What is left of that now, in bytes.
+        left: The unused part of that now, in bytes.
         folder: The group.
     """
 

@@ -69,7 +69,7 @@ class Conversation:
 
     Args:
         worker: Leased for this conversation, which gives it back.
-        title: What messages call the engine.
+        title: The engine's name in messages.
         limits: Bounds on time and memory of every answer.
     """
 
@@ -109,7 +109,7 @@ class Conversation:
         Args:
             operation: ``probe``, ``compile``, ``run``, ``plan``, ``answer`` or ``close``.
             seconds: Longest wait; None for the limits' own.
-            fields: What the operation needs, JSON types only.
+            fields: Parameters of the operation, JSON types only.
 
         Raises:
             TriageError: For every way of not doing it, one of its kinds.

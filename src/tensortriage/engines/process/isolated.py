@@ -49,7 +49,7 @@ class IsolatedEngine:
 
     Args:
         adapter: Name of one of the worker package's, or the whole name of a module of another; its package travels too.
-        title: What messages call the engine.
+        title: The engine's name in messages.
         limits: Bounds on time and memory.
     """
 
@@ -157,8 +157,8 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
     """A model built in a worker; made by `IsolatedEngine.compile`.
 
     Attributes:
-        inputs: What `run` must be fed.
-        outputs: What it returns.
+        inputs: Inputs of a run.
+        outputs: Outputs of a run.
         held: How inputs and outputs are the model's, where they are those of a given file.
         info: Report of the adapter about the build, e.g. the effective ``precision``.
         pid: Process id of the engine, on its machine.

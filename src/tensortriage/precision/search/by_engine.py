@@ -93,7 +93,7 @@ class EngineSearch:
     """One search.
 
     Args:
-        subject: What is searched.
+        subject: The model, its engine and its goal.
         stands_out: Names the values whose local error on the target is more than rounding, on one feed.
         earlier: Nodes that an earlier search in the case ended with.
     """

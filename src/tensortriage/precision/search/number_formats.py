@@ -91,7 +91,7 @@ class NumberFormat(ABC):
             model: The float model.
             specs: Types of its values.
             setup: Where candidates run; its samples judge.
-            calibrating: What candidates are made with.
+            calibrating: The calibration of candidates.
             tell: Told what was chosen.
             seconds: Time for measuring what each node does alone; None for no limit.
 

@@ -44,8 +44,8 @@ class Emulation:
 
     Args:
         of: The model, and how its nodes are switched.
-        samples: What to run on.
-        goal: What is asked of the outputs.
+        samples: Feeds to run, with golden outputs.
+        goal: The goal for the outputs.
         lab: Runs the model, and keeps the readings.
         seconds: Time for measuring what each node does alone; None for no limit.
     """

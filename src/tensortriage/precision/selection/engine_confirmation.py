@@ -46,8 +46,8 @@ class Settled:
 
     Attributes:
         kept: Nodes to keep, most influential first.
-        reading: What the engine's outputs are like then; None when it was interrupted before it was asked.
-        predicted: What the emulation said of the same nodes; None when it was not asked, likewise.
+        reading: Reading of the engine with them; None when interrupted before.
+        predicted: Reading that the emulation predicts for the same nodes; None likewise.
         tried_without: Kept nodes without which the engine, or the emulation with a clear margin, is not good enough.
         complete: Whether every kept node is one of those.
         interrupted: Whether the user ended the search early.
@@ -70,7 +70,7 @@ class Questions:
         emulated: The same in emulation.
         stricter: The emulation's choice when its ratio may be 1 / this.
         items: All nodes that can be kept.
-        suspicion: What speaks against each.
+        suspicion: Evidence against each node.
         limited: Whether ratios are relative to a limit.
         exact: Whether the engine is the emulation itself, so that asking it again tells nothing new.
         suspects: Nodes that do worse on the engine, on golden inputs, than the format explains; costs one build.

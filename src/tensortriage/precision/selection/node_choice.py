@@ -33,7 +33,7 @@ class KeptNodes:
 
     Attributes:
         kept: They, most influential first.
-        reading: What the outputs are like then.
+        reading: Reading of the outputs with it.
     """
 
     kept: tuple[str, ...]
@@ -44,7 +44,7 @@ def choose(influences: Influences, read: READ, *, strict: float = 1.0, limited: 
     """Return the smallest set found that is good enough; None when even keeping everything is not.
 
     Args:
-        influences: What nodes do alone.
+        influences: The effect of each node alone.
         read: Reading of a set of kept nodes.
         strict: Good enough is a ratio of 1 / this: above 1 for an engine that does worse than its emulation.
         limited: Whether ratios are relative to a limit; else only `GoalReading.within` counts.

@@ -46,11 +46,11 @@ class EngineSetup:
 
     Attributes:
         spec: The engine as the user named it.
-        samples: What to run on.
-        goal: What is asked of the outputs.
+        samples: Feeds to run, with golden outputs.
+        goal: The goal for the outputs.
         lab: Asks the engine, and keeps the readings.
         latency: Whether to time runs.
-        builds: What was built here; what the case knew is not among it.
+        builds: Builds of this search; answers that the case knew are not among them.
     """
 
     spec: EngineSpec
@@ -71,7 +71,7 @@ class EngineSetup:
 
         Args:
             spec: The engine.
-            original: What the candidate is made of.
+            original: The model without changes.
             candidate: Makes it, unless its reading is known.
             what: Names it, for people.
             words: Tell it from other candidates of the same original.

@@ -69,7 +69,7 @@ class StagedAsking:
     """Asks a command or a person; see `tensortriage.reduce.inside_subgraphs.Asking`.
 
     Args:
-        request: What to ask about.
+        request: The user's request.
         case: Where everything is kept.
     """
 

@@ -77,7 +77,7 @@ def _recorded(
 
     Args:
         samples: At least one.
-        declared: What the model and shape inference say.
+        declared: Specs of the model and of shape inference.
         symbols: Names of the dynamic sizes of the model's inputs; inference makes up others, which are not kept.
     """
     found: dict[str, ValueSpec] = {}

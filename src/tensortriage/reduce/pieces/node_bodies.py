@@ -54,7 +54,7 @@ def openings(piece: Model, specs: Mapping[str, ValueSpec], taken: Callable[[str]
     """Yield the ways into the nodes of a piece, the most telling first.
 
     Args:
-        piece: What is left.
+        piece: The piece so far.
         specs: Types and shapes of its values.
         taken: Says what the condition of that name is; None when that is not known, and both branches are tried.
 

@@ -42,8 +42,8 @@ class Search:
         identity: Returns the digest of all that answers depend on besides the piece, as far as that is known.
         cache: Where answers are kept.
         repeats: How often things are asked.
-        budget: What it may cost.
-        passes: What is done.
+        budget: Its limits.
+        passes: Passes to run.
         observe: Told about every answer of the search.
     """
 

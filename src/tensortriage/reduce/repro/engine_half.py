@@ -35,7 +35,7 @@ class EngineHalf:
 
     Attributes:
         code: Python that defines ``opened(path)``, which gives ``run(inputs, names)``.
-        files: What lies in the folder `ENGINE`, by path in it.
+        files: Contents of the folder `ENGINE`, by path in it.
         command: The engine's own command line for the build or the test; empty where it has none.
         any_model: Whether it takes other models than that of the pack.
     """
@@ -134,7 +134,7 @@ def imported_names(source: str, package: str = "") -> Iterator[str]:
 
     Args:
         source: The text.
-        package: What relative imports are relative to.
+        package: The package of relative imports.
     """
     with contextlib.suppress(SyntaxError, ValueError):
         for node in ast.walk(ast.parse(source)):

@@ -23,8 +23,8 @@ class ModuleBeside:
         write: Writes `MODULE_FILES` into a folder; raises OSError.
         label: Where it is in the network: path, class and line.
         code: Its operations.
-        contents: What of the network is in the files, in Markdown, for who decides whether to hand them on.
-        framework: What runs it here, with its version.
+        contents: Parts of the network in the files, in Markdown, so that users can decide whether to share them.
+        framework: Framework that runs it here, with its version.
         export: The call that exports it, for the title of a report.
         check: Python that defines ``exported_anew()`` for the script of a repro: the worst relative error of the module
             exported there, None where its framework is not installed.

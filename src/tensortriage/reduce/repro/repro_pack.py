@@ -49,7 +49,7 @@ def write_pack(
     Args:
         folder: Where; missing, empty or an earlier pack.
         repro: The case.
-        facts: What is told of it.
+        facts: Facts for its texts.
         limits: Of the engine.
         attempts: How often it is run at most until it fails again.
 

@@ -41,8 +41,8 @@ class PackTrial:
     """The result of running a pack.
 
     Attributes:
-        otherwise: What it did but fail as it should; empty where it failed so.
-        printed: What it printed.
+        otherwise: Behaviour that differs from the expected failure; empty where it failed as expected.
+        printed: Its output on the terminal.
         place: Where it ran, in words.
     """
 

@@ -24,7 +24,7 @@ class _Cut:
 
     Attributes:
         before: The size.
-        after: What it becomes.
+        after: Its size afterwards.
         tail: Whether the end is kept instead of the beginning.
         constants: Whether constants are cut as well.
         shapes: Whether integers in constants that equal the size change with it.

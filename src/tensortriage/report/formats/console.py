@@ -55,7 +55,7 @@ def show(report: Report, stream: TextIO, *, sections: Collection[str] = SECTIONS
     Characters that the stream's encoding lacks are replaced.
 
     Args:
-        report: What to show.
+        report: The report.
         stream: Where to.
         sections: Names of `SECTIONS` to show; a caller that printed the steps as they came leaves them out.
     """

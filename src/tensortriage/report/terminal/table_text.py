@@ -29,10 +29,10 @@ def table_lines(table: Table, *, width: int = 0, most: int | None = None, indent
     """Yield the titles, where there are any, and the rows.
 
     Args:
-        table: What to draw.
+        table: The table.
         width: Columns of the terminal, which the lines fit; 0 for lines as long as they are.
         most: Rows that are drawn.
-        indent: What every line begins with.
+        indent: Prefix of every line.
     """
     if not table.rows:
         return

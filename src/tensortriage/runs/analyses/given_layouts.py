@@ -1,9 +1,9 @@
 """The layout of inputs and outputs in another tool's file, found by trial where names and shapes do not show it.
 
-Which tensor is which, and in what order its axes lie, is one of a few ways. Each that is possible is run on the same
-feed: one that is far nearer to the reference's results than every other is right, whatever else is wrong with the
-engine, for numbers in a wrong order give results of another input. Nothing is judged by it: how far off the engine is
-allowed to be, others say. Where no way stands out, the user is asked.
+Which tensor is which, and in what order its axes lie, is one of a few readings. Each possible one is run on the same
+feed. The reading that is far nearer to the reference's results than every other is right, whatever else is wrong with
+the engine, for numbers in a wrong order give results of another input. Nothing is judged by it: the limits of the
+engine's error come from elsewhere. Where no reading stands out, the user has to name it.
 """
 
 import dataclasses
@@ -33,10 +33,10 @@ class Arranged:
 
     Attributes:
         spec: The engine, its options saying so.
-        words: What is not as the model has it; empty where nothing is.
+        words: Differences from the model, in words; empty where there are none.
         errors: The farthest output's relative error of every way that was tried, the first being the one of ``spec``;
             empty where only one is possible.
-        weights: Number format of the file's weights, where it is not the model's and no option says a format.
+        weights: Number format of the file's weights, where it differs from the model's and no option names a format.
     """
 
     spec: EngineSpec
@@ -51,13 +51,13 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     Args:
         spec: The engine, with the file.
         model: The model.
-        feed: What is run.
-        reference: Whose results are assumed to be right.
-        lab: Where engines are asked.
+        feed: The feed to run.
+        reference: The engine whose results are assumed to be right.
+        lab: The lab that asks engines.
 
     Raises:
-        UsageError: When it cannot be told (``layout-unknown``), or nothing predicts what the file's format of weights
-            costs (``weights-format``).
+        UsageError: When the layout cannot be determined (``layout-unknown``), or nothing predicts the cost of the
+            file's format of weights (``weights-format``).
         EngineError: When the reference fails.
     """
     engine = resolve(spec).engine
@@ -98,8 +98,9 @@ class HeldNetwork:
     """The computation of a given file.
 
     Attributes:
-        model: That, as an ONNX model with the inputs and outputs of the one it was made of; None where it is not known.
-        words: How it was made, or why it cannot be told; empty for nothing.
+        model: The network as an ONNX model with the inputs and outputs of the one it was made of; None where it is
+            unknown.
+        words: How it was made, or why that is unknown; empty for nothing.
     """
 
     model: Model | None
@@ -115,15 +116,15 @@ def holds_network(spec: EngineSpec) -> bool:
 def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, lab: Lab) -> HeldNetwork | None:
     """Return the computation of a file given to an engine; None without a file, or if the engine reads none.
 
-    What was read is believed if the engine makes of it what it makes of the file, at least as far as neither is the
+    The translation is believed if the engine's results on it equal those on the file, at least as far as neither is the
     reference's.
 
     Args:
         spec: The engine, with the file.
-        model: The model that the file is said to be made of.
-        feed: What is run.
-        reference: Whose results are assumed to be right.
-        lab: Where engines are asked.
+        model: The model that the file was made of, by the user's account.
+        feed: The feed to run.
+        reference: The engine whose results are assumed to be right.
+        lab: The lab that asks engines.
     """
     engine = resolve(spec).engine
     if not isinstance(engine, TranslatesFiles) or not engine.arranges(spec.options):

@@ -1,4 +1,4 @@
-"""Does a model fit? What there is, what engines take of it, and how much of a model may be held at a time.
+"""Does a model fit? The available memory, the engines' share of it, and how much of a model may be held at a time.
 
 An engine maps the file of a model's weights, which costs no memory that could not be given back, and holds them once
 more in the layout of its kernels; two engines do so at a time, and a diagnosis evaluates the model in float64 as well.
@@ -26,7 +26,7 @@ _MEMINFO = Path("/proc/meminfo")
 def memory_bytes(limit: int | None) -> int | None:
     """Return the memory that may be used: the limit given, else what is left here; None when unknown.
 
-    Left is what the machine has and, where this process is bounded by control groups, what these leave it.
+    That is the machine's free memory or, where control groups bound this process, their remainder.
     """
     if limit is not None:
         return limit

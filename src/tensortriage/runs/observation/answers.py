@@ -17,7 +17,7 @@ from tensortriage.values.store import MappedStore, MemoryStore, ShardWriter, Ten
 
 KEPT_BYTES = 64 << 20
 """Tensors that were handed over in memory are kept up to this size together: writing more takes longer than a tenth of
-a second, and such a question is asked again."""
+a second, and running such a question again is cheaper."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Kept:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Failed:
-    """A failure of an engine: the name of its kind, and what it said."""
+    """A failure of an engine: the name of its kind, and its message."""
 
     kind: str
     message: str
@@ -58,7 +58,7 @@ class AnswerStore:
         case: The case.
 
     Attributes:
-        earlier: How many answers of an earlier command were asked for, each once.
+        earlier: How many answers of an earlier command were used, each counted once.
     """
 
     def __init__(self, case: Case) -> None:

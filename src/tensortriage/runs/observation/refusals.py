@@ -105,9 +105,9 @@ def seen_in_parts(
     """Return the values that an engine shows in parts after it refused them all at once, and the rest.
 
     Args:
-        ask: Asks the engine for some of them.
+        ask: Asks the engine for some values.
         values: The values, in topological order.
-        kinds: What to leave out first; see `suspected_kinds`.
+        kinds: Kinds to leave out first; see `suspected_kinds`.
         first: Why it refused all of them.
 
     Raises:

@@ -26,14 +26,14 @@ class SearchRecord(Generic[T]):
     """Uses answers on behalf of one search, and keeps the record.
 
     Args:
-        problem: What is searched.
+        problem: The problem.
         answers: Where answers come from.
-        budget: What the search may cost.
+        budget: Limits of the search.
         observe: Told about every answer.
 
     Attributes:
-        problem: What is searched.
-        runs: What every run of a candidate gave, in order.
+        problem: The problem.
+        runs: Outcome of every run of a candidate, in order.
         history: Every answer used, in order.
         cache_hits: Number of them that were there before.
         best: Smallest subset seen to fail the same way; None before there is any.

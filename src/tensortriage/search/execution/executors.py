@@ -31,7 +31,7 @@ class OracleAnswer:
         verdict: The verdict; None when the oracle raised.
         seconds: How long it took; 0 when cached.
         cached: Whether it is from an earlier search.
-        error: What the oracle raised.
+        error: Exception that the oracle raised.
     """
 
     verdict: OracleVerdict | None

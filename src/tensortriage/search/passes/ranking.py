@@ -51,7 +51,7 @@ class Ranking(Generic[T]):
     Attributes:
         items: The items.
         chances: Chance of each to be the next needed one; they sum to 1.
-        parts: What each reading contributes to those chances; readings that say nothing here are left out.
+        parts: Contribution of each reading to those chances; readings that are uninformative here are left out.
     """
 
     items: tuple[T, ...]

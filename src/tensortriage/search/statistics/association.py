@@ -52,7 +52,7 @@ def rank(trials: Sequence[Trial[P]]) -> tuple[Suspect[P], ...]:
     """Return the properties that speak for failure, the most telling first.
 
     Args:
-        trials: What was tried. Properties that all of them have, or none of the failing ones, are not ranked.
+        trials: The trials. Properties that all of them have, or none of the failing ones, are not ranked.
     """
     bad, good = _count(trials, True), _count(trials, False)
     every = list(dict.fromkeys(item for trial in trials for item in sorted(trial.properties, key=repr)))

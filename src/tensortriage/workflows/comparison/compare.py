@@ -60,7 +60,7 @@ def compare(
     """Run, compare and judge.
 
     Args:
-        request: What to do.
+        request: The user's request.
         record: Sees every output before it is compared.
         on_feed: Sees every feed before it is run.
         say: Hears what is being done.

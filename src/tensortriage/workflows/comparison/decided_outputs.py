@@ -29,9 +29,9 @@ class DecidedOutput:
     Attributes:
         metrics: Against what the reference makes of the target's decisions.
         judgement: Whether decisions and output are within their limits.
-        measure: What ``figure`` is.
+        measure: Name of ``figure``.
         figure: How far it is off.
-        note: What was decided, in words.
+        note: The decision, in words.
     """
 
     metrics: Metrics
@@ -47,7 +47,8 @@ def decided_outputs(
     """Compare the outputs that depend on decisions.
 
     Args:
-        question: What both sides ran on one feed; its reference is asked to go on with the target's decisions.
+        question: The model and engines of both sides, with one feed; its reference is asked to continue from the
+            target's decisions.
         lab: Where they are asked.
         golden: The reference's values, by name.
         outputs: The target's.

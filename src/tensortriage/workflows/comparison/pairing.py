@@ -69,7 +69,7 @@ def check_compatible(pair: Paired, reference: Arrays, target: str, *, flatten: b
     """Refuse outputs that cannot be compared element by element.
 
     Args:
-        pair: What was paired.
+        pair: The paired outputs.
         reference: Outputs of the reference.
         target: How the target is called.
         flatten: Whether outputs of equal size and other shape are compared flattened.

@@ -82,7 +82,7 @@ class Live(Participant):
     Args:
         name: How it is called in results; the spec, numbered when two are the same.
         spec: The engine.
-        model: What it runs.
+        model: Its model.
         lab: Where it is asked. Its arrays are compared as they come, neither copied nor kept.
         warm_up: Warm-up runs before the run that counts.
         known_outputs_only: Whether to leave out values that it does not know: the network behind a model is another

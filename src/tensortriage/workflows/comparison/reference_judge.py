@@ -33,7 +33,7 @@ class ReferenceJudge:
         lab: Where the model is evaluated.
 
     Attributes:
-        found: What is not the model's.
+        found: Values that are not the model's.
         unjudged: Why something could not be judged; empty when everything was.
         of_network: Names of feeds on which it is not the model's, but the network's that the model rounds.
     """
@@ -52,7 +52,7 @@ class ReferenceJudge:
         Args:
             feed: The feed.
             values: The values.
-            rewritten: Who tells whether they are those of the network that the model rounds.
+            rewritten: Judges whether they belong to the network that the model rounds.
         """
         made = dict.fromkeys([*markable(self._model), *(spec.name for spec in self._model.outputs)])
         names = [name for name in made if name in values]

@@ -63,7 +63,7 @@ class Rejudged:
     Attributes:
         rows: One per judged output, never empty.
         ignored: Saved comparison functions that no limit was given for.
-        results: What was judged, with the limits that it was judged by now, for saving.
+        results: The saved results with their current limits, for saving.
     """
 
     rows: tuple[RejudgedRow, ...]
@@ -80,7 +80,7 @@ def rejudge(saved: SavedAccuracy, tolerances: Sequence[Tolerance], *, aggregatio
     """Judge saved comparisons again.
 
     Args:
-        saved: What was saved.
+        saved: The saved comparisons.
         tolerances: Each selects the saved comparison function it applies to; none at all for the limits and verdicts
             that are stored. Without an error statistic of its own, ``simple`` judges the largest error, which is at
             least as strict as judging every element.

@@ -28,7 +28,7 @@ class SavedComparison:
     """Compares saved outputs, iteration by iteration.
 
     Args:
-        request: What to compare. Without a tolerance, Polygraphy's judges: 1e-5, absolute or relative.
+        request: The user's request. Without a tolerance, Polygraphy's judges: 1e-5, absolute or relative.
         record: Sees every output before it is compared.
     """
 

@@ -24,10 +24,10 @@ class TargetJudge:
     """Judges the targets of one comparison.
 
     Args:
-        request: What is compared.
+        request: The user's request.
         model: The model whose tensors are compared.
-        reference: Who is assumed to be right; None where nobody is.
-        of_reference: Who judges that.
+        reference: The engine that is assumed to be right; None where none is.
+        of_reference: Judges the reference.
         lab: Where engines are asked.
     """
 

@@ -104,8 +104,8 @@ class WantedFix:
 
     Attributes:
         file: Where to write the changed model; None for nowhere.
-        accuracies: Who scores it; None without a metric.
-        accuracy: What reference and target score.
+        accuracies: Scores of engines; None without a metric.
+        accuracy: Scores of reference and target.
     """
 
     file: Path | None = None
@@ -124,7 +124,7 @@ def no_fix(conclusion: Conclusion, fix: Path | None, why: str = "") -> str:
     """Return that ``--fix`` wrote nothing, and why; nothing where it was not requested.
 
     Args:
-        conclusion: What the investigation came to.
+        conclusion: The conclusion of the investigation.
         fix: Where a model was to be written.
         why: The reason; by default that of the verdict.
     """

@@ -53,7 +53,7 @@ def sufficiency(inv: Investigation, evidence: Evidence) -> tuple[str, ...]:
 
     Args:
         inv: The investigation.
-        evidence: What it found; some feeds were run, and rounding explains the error.
+        evidence: Its evidence; feeds were run, and rounding explains the error.
     """
     told: list[str] = []
     try:

@@ -63,7 +63,7 @@ class Proposal:
 
     Attributes:
         kind: As of `Remedy`.
-        words: What it does.
+        words: The change, in words.
         spec: The engine to try it on.
         model: The model to try it with.
         file: The model that would be deployed; None when the model does not change.
@@ -83,8 +83,8 @@ def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, wa
 
     Args:
         inv: The investigation.
-        evidence: What it found.
-        conclusion: What it came to.
+        evidence: Its evidence.
+        conclusion: Its conclusion.
         wanted: Where to write the changed model, and who scores it.
     """
     if conclusion.kind.exit_code != 1 or conclusion.kind in NOT_THE_TARGET:
@@ -203,7 +203,7 @@ class Effect:
         error: Largest error of an output over all feeds.
         right: Whether it makes the target right: every output is within its limit, or off by no more than rounding to
             the format, or what the target's hardware is expected to choose, explains.
-        words: What is left, or why that cannot be told.
+        words: The remaining error, or why it cannot be measured.
     """
 
     error: float

@@ -70,7 +70,7 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *
 
     Args:
         inv: The investigation.
-        evidence: What it found.
+        evidence: Its evidence.
         nodes: Names of the nodes.
         refused: Whether the target refuses to build the model; then they are reproduced when it refuses them as well.
 

@@ -27,7 +27,7 @@ class FoundAfter:
     """Findings made after the ladder has ended.
 
     Attributes:
-        dissection: What the errors look like.
+        dissection: The patterns of the errors.
         sufficiency: As of `Verdict`.
         accuracy: As of `Verdict`.
         fix: As of `Verdict`.
@@ -47,8 +47,8 @@ def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] =
     """Return the verdict, with the path and the cost so far.
 
     Args:
-        end: What the ladder came to.
-        found: What was found out since.
+        end: The ladder's result.
+        found: Later findings.
         graphs: Where the modules of culprits are looked up, the user's model first.
         sizes: Sizes of the inputs that were made up, in words.
     """

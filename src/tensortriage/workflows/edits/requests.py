@@ -197,7 +197,7 @@ class ProofRequest:
     Attributes:
         feeding: Where the samples come from; at most 8 are used.
         outputs: The outputs that must not move; None for all. With none, only that the edited model runs is proven.
-        engines: What may run the edited model, the first that can.
+        engines: Engines that can run the edited model; the first usable one does.
         judge: Makes the judge of an edit from the model before it; by default fp32 floors.
     """
 

@@ -42,7 +42,7 @@ class EditStage:
     """A model as one pass left it.
 
     Attributes:
-        name: What the pass is called; the first stage is what was loaded.
+        name: Name of the pass; the first stage is the loaded model.
         model: The model.
     """
 
@@ -58,7 +58,7 @@ class OutputProof:
         name: The output.
         relative_rms_error: Its error relative to the RMS of what was computed before; share of unequal elements for
             integers, booleans and strings.
-        limit: What was allowed.
+        limit: The allowed move.
         ratio: The error relative to what was allowed.
     """
 
@@ -75,7 +75,7 @@ class Proof:
     Attributes:
         verified: Whether the edited model was run and compared.
         reason: Why not, when it was not.
-        engine: What ran the edited model.
+        engine: The engine that ran the edited model.
         feeds: Names of the feeds.
         inputs: ``real`` or ``random``; empty when nothing was run.
         outputs: One entry per compared output.

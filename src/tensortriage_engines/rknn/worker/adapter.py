@@ -216,7 +216,7 @@ def in_place(array: np.ndarray, wanted: Optional[List[int]], *, moved: bool) -> 
     """Return a layer's result with the model's order of axes; None where sizes do not determine it.
 
     Args:
-        array: What the layer left.
+        array: The layer's result.
         wanted: The shape in the model; None where it is not known.
         moved: Whether the layer's name says that its axes are not those of the model.
     """
@@ -255,7 +255,7 @@ def _snapshots(
     """Return the wanted values, the names that the table next to the files has for them, and their files.
 
     Args:
-        folder: What an analysis left.
+        folder: Output folder of an analysis.
         wanted: Names in the model.
         known: All names in the model, none of which is another's with an ending.
         norms: The result of each normalization, by node.

@@ -25,7 +25,7 @@ def plan(said: str, folder: Path, model: Any) -> Optional[List[Dict[str, Any]]]:
     """Return the layers, each with the values of the model that it makes; None when no table was printed.
 
     Args:
-        said: What the compiler printed.
+        said: Output of the compiler.
         folder: Where the converter left its graph.
         model: The ONNX model.
     """

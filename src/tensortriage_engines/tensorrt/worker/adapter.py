@@ -115,7 +115,7 @@ class EngineBuild:
     Args:
         trt: TensorRT's module.
         logger: Logger of the runtime.
-        miner: What reads the log.
+        miner: Reads the log.
         model: ONNX file.
         options: Option words.
 

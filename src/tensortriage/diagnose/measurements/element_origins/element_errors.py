@@ -51,7 +51,7 @@ class ElementErrors:
     Attributes:
         wrong: One error per wrong result, in topological order.
         flushed: One per value where subnormal numbers became zero.
-        results: What the target makes of golden operands, by value name.
+        results: The target's results on golden operands, by value name.
     """
 
     wrong: tuple[ElementError, ...]

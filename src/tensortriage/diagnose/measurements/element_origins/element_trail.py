@@ -38,9 +38,9 @@ def trail(inv: Investigation, evidence: Evidence, starts: Masks, seen: Mapping[s
 
     Args:
         inv: The investigation.
-        evidence: What is known so far.
+        evidence: The evidence so far.
         starts: The wrong elements.
-        seen: What the target had, see `before`; values that lack end the trail.
+        seen: The target's values, see `before`; a value that is missing ends the trail.
     """
     golden = inv.golden.of(evidence.feed)
     masks = {name: np.asarray(mask) for name, mask in starts.items()}

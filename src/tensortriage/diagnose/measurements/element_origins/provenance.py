@@ -37,7 +37,7 @@ class Provenance:
 
     Attributes:
         value: The value.
-        rule: What made the first of them.
+        rule: The rule by which the first of them came to be.
         elements: How many there are that the reference does not have.
         size: Elements of the value.
         reference_too: Whether the reference makes that element non-finite of the same operands; None when not known.
@@ -86,10 +86,10 @@ def provenance(
 
     Args:
         inv: The investigation.
-        evidence: What is known so far; results of ops alone serve where the run of the whole model stays finite.
+        evidence: The evidence so far; results of ops alone serve where the run of the whole model stays finite.
         nodes: Origins, at most `MOST_NODES` are looked at.
         spec: The engine in whose run they are.
-        model: What it runs; the names are those of ``inv.model``.
+        model: The model that it runs; the names are those of ``inv.model``.
     """
     nodes = nodes[:MOST_NODES]
     feed = evidence.feed

@@ -57,7 +57,7 @@ def hidden_values(plan: Plan, graph: Graph, inputs: Sequence[str]) -> set[str]:
     A region of most nodes is no single kernel: what a compiler made of it has layers that its plan does not tell.
 
     Args:
-        plan: What the engine runs.
+        plan: The engine's plan.
         graph: Index of the model.
         inputs: Names of the model's inputs: what does not depend on them is constant.
     """

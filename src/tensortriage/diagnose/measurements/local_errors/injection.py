@@ -68,7 +68,7 @@ class InjectedRuns:
         untouched: Its outputs when nothing is.
         deployed: The target's outputs.
         cut_off: Whether the target's format ends where its range does, so that outputs beyond are not seen.
-        parts: What outputs are composed of, each of which counts as an output of its own.
+        parts: Parts that outputs are composed of; each counts as an output of its own.
     """
 
     graph: Graph
@@ -116,7 +116,7 @@ def injected_runs(
     Args:
         inv: The investigation.
         feed: The feed.
-        values: What can be overridden.
+        values: Names of the values that can be overridden.
         host: Another model of the same outputs whose run is injected into; None for the investigation's.
         shown: Values that are outputs as well.
         fixed: Whether replacements have the shapes of the reference's values.

@@ -42,7 +42,7 @@ class Local:
     Attributes:
         metrics: Target on golden inputs against golden outputs, by value name.
         floors: Their floors.
-        allowed: What they may be off by.
+        allowed: Their limits.
         misshapen: Values whose shape or kind of type differs on the target, and how.
         arrays: The target's local results of the suspects, and of all ops that differ where these take little room.
         unseen: Values that the target did not show.
@@ -108,7 +108,7 @@ def one_part(
 
     Args:
         inv: The investigation.
-        operands: What the ops get.
+        operands: The operands of the ops.
         nodes: Their names.
         number: Which part this is, from 1, and of how many.
         build: Number of the build.

@@ -36,7 +36,7 @@ class Excess:
         op_type: Its operator.
         magnitude: Largest absolute value in the reference.
         constant: Whether it is a constant of the model.
-        vanishes: What becomes of it where it is too small, not too large, as the end of a sentence.
+        vanishes: The consequence where it is too small, not too large, as the end of a sentence.
         what: The subject of a sentence about it: not the result where a sum on the way to it is too large.
     """
 

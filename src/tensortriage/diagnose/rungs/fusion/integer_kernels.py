@@ -100,9 +100,9 @@ def _never_rounds(graph: Graph, golden: TensorStore, value: str, steps: np.ndarr
     Args:
         graph: The model's.
         golden: Values of the reference.
-        value: What the quantizer makes, dequantized or not.
+        value: Name of the quantizer's result, dequantized or not.
         steps: How many steps it is off.
-        share: What a healthy kernel may make of what it quantizes, as a share of it.
+        share: Healthy error of the quantizer's operand, as a share of it.
     """
     maker = graph.producer(value)
     dequantized = maker is not None and maker.op_type == "DequantizeLinear"

@@ -44,7 +44,7 @@ class Together:
 
     Attributes:
         sets: The smallest found, most influential first.
-        where: What they were found in: ``regions``, ``windows of 4 ops``, ...
+        where: The kind of set in which they were found: ``regions``, ``windows of 4 ops``, ...
         wrong: Windows or regions found wrong there.
         explained: Share of the target's output error that injecting their results reproduces.
         influence: Error at the outputs when only one set's results are injected, for the sets in order.
@@ -69,7 +69,7 @@ def find_together(
     Args:
         inv: The investigation.
         evidence: The evidence so far.
-        tried: What to try, see `windows.rounds`.
+        tried: The sets to try, see `windows.rounds`.
         excuse: Asked after a round without such sets, with those that are as far off as a freedom of the target's
             hardware makes them: a verdict, when that explains the failure, ends the search.
     """

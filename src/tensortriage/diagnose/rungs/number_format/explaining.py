@@ -28,11 +28,11 @@ class Took:
 
     Attributes:
         inv: The investigation.
-        evidence: What was known before.
+        evidence: The evidence before the stage.
         question: The question.
-        judge: Who took it.
-        seen: What the target showed.
-        taken: What came of it.
+        judge: The judge that runs the stage.
+        seen: The target's values.
+        taken: The outcome of the stage.
         explains: Whether no output is left.
     """
 
@@ -99,10 +99,10 @@ def take(inv: Investigation, evidence: Evidence, question: str, stage: Stage, se
 
     Args:
         inv: The investigation.
-        evidence: What is known.
+        evidence: The evidence so far.
         question: The question it is taken at.
         stage: The stage.
-        seen: What the target shows; None for what is known of it.
+        seen: The target's values; None for those in the evidence.
 
     Returns:
         What came of it; None where there is nothing to take, and, which is recorded, where nothing can be evaluated.

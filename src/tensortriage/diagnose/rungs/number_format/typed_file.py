@@ -191,7 +191,7 @@ def _explained(emulated: Investigation, evidence: Evidence, folding: Mapping[str
     Args:
         emulated: The investigation of the original on the emulated format.
         evidence: With the figures of the target's own file.
-        folding: What engines that fold the file's weights are off by, by output.
+        folding: The error of engines that fold the file's weights, by output.
     """
     overflow = out_of_range(emulated, evidence)
     if overflow.verdict:

@@ -69,7 +69,7 @@ def of_elements(
 
     Args:
         inv: The investigation.
-        evidence: What is known so far.
+        evidence: The evidence so far.
         starts: Ops in which an error appears that their operands, as tensors, do not have.
         rules: How the NaN or Inf of these ops came to be, in words, by node name; None when the error is finite.
     """

@@ -149,7 +149,7 @@ def guilty(maker: Node, unit: Sequence[Node], changes: Mapping[str, tuple[NodeCh
     Args:
         maker: The node that makes the result.
         unit: The nodes that were run together with it.
-        changes: What is different, by node.
+        changes: The differences, by node.
     """
 
     def weight(node: Node) -> tuple[bool, bool, bool, int]:

@@ -49,7 +49,7 @@ class Departure:
         node: The op, of the file; of the network where it is missing in the file.
         value: Its result.
         missing: Whether it is an op of the network that the file lacks.
-        words: What it does, as the rest of a sentence that begins with the op.
+        words: Its behaviour, as the rest of a sentence that begins with the op.
         error: How far its result is from the tensor of the network that it stands for; None where there is none.
     """
 

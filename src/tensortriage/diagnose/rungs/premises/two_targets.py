@@ -37,7 +37,7 @@ class ValueRow:
     Attributes:
         value: Its name.
         difference: Relative RMS difference of the two, of the first one's RMS.
-        allowed: What both may be off by on healthy engines, together.
+        allowed: The sum of both healthy errors.
         errors: Relative error of each against the model's own evaluation, by spec.
         outside: The targets that are outside the envelope of the model in their format.
         shapes: How their shapes or kinds of type differ, in words; empty when they do not.

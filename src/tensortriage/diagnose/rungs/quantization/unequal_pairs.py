@@ -34,7 +34,7 @@ class Unequal:
 
     Attributes:
         pair: The pair.
-        words: What is other.
+        words: The difference between both nodes.
         right: The numbers that belong into its constants, by name.
     """
 
@@ -96,8 +96,8 @@ def of_unequal(
     Args:
         inv: The investigation, of the original.
         beside: The quantized model next to it.
-        unequal: What is other.
-        commands: What to run next.
+        unequal: The nodes and their differences.
+        commands: Commands that follow.
     """
     bias = unequal[0].pair.of_weight
     what = f"{len(unequal)} biases have another scale" if bias else f"the halves of {len(unequal)} pairs differ"

@@ -34,7 +34,7 @@ class Contradiction:
     """A later answer against the failure of the deployed model.
 
     Attributes:
-        reason: What it says.
+        reason: The contradiction, in words.
         stays: Whether another build, by its number, says so too.
     """
 

@@ -44,7 +44,7 @@ class Cause:
         culprits: Ops to blame.
         confidence: Of the verdict with these culprits.
         next: Commands that help against it.
-        findings: What was found out about values that leave the format's range.
+        findings: Findings about values that leave the format's range.
     """
 
     words: str

@@ -126,11 +126,11 @@ def _differing(
 
     Args:
         inv: The investigation.
-        model: What to build.
+        model: The model to build.
         feed: Its inputs.
         times: Most runs.
         between: Inputs of a run between any two.
-        first: What to compare with; filled by the first run when empty.
+        first: The first run's values; filled by it when empty.
     """
     first = {} if first is None else first
     with inv.lab.session(inv.question.target, model, sequence=True) as run:

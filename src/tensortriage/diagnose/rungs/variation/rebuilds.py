@@ -46,7 +46,7 @@ class Build:
     Attributes:
         outputs: Figures of its outputs; None when it did not build or run, or they cannot be compared.
         moved: Largest relative difference of an output to the first build's; None when it did not run.
-        features: What it runs.
+        features: The engine's choices in this build, such as kernels.
         seconds: How long making it took.
         problem: Why there are no figures; empty when there are.
     """

@@ -38,7 +38,7 @@ class RunOrder:
 
     Attributes:
         words: It as a clause; empty where it does not, or by chance.
-        cure: What to do.
+        cure: Advice.
     """
 
     words: str = ""

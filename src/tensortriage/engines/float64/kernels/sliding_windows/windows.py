@@ -72,7 +72,7 @@ class Windows:
         """Yield each tap's place in the kernel with its view: one element per window, shape (..., *counts).
 
         Args:
-            padded: What `padded` returns.
+            padded: The result of the method `padded`.
         """
         for place in np.ndindex(*self.kernel):
             yield place, last_axes(padded, self.cut(place))
