@@ -1,8 +1,8 @@
 """The floors of the first feed, evaluated while reference and target are built and run.
 
 They depend on the model, the feed and the target's format, and engines seldom keep every processor busy while they
-build. What they need of the reference, its outputs to be judged by them, is waited for. An evaluation that nobody takes
-up, because the reference is unsound or the target does not build, ends at its next operator.
+build. The reference's outputs, which they judge, are waited for. An evaluation that nobody takes up, because the
+reference is unsound or the target does not build, ends at its next operator.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ from tensortriage.values.store import TensorStore
 def floors_ahead(inv: Investigation) -> Iterator[Investigation]:
     """Yield the investigation that has the floors of the first feed, for `output_floors` to use once.
 
-    They are measured from now on, until the end at most. It is as it was given where another engine than float64 has a
-    part in them, or where another question is asked first.
+    The measurement starts now and is ready by the end at the latest. The investigation is returned unchanged where an
+    engine other than float64 has a part in the floors, or where another question comes first.
     """
     question = inv.question
     others = question.target_model, question.network, question.kept, inv.precision is Precision.INT8

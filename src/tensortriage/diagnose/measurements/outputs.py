@@ -73,8 +73,8 @@ class FeedResult:
         floors: Noise floors of the outputs.
         errors: Relative errors, by output name.
         within: Whether each output passes.
-        decided: Of outputs that an ArgMax, a TopK or a suppression of boxes decides: what was decided. Their figures
-            are then those against the reference that took the target's decisions, where these are valid.
+        decided: The decision, for outputs that an ArgMax, a TopK or a suppression of boxes decides. Their figures then
+            compare with a reference that took the target's decisions, where these are valid.
         parts: Figures of the parts that outputs are composed of, by name, which are judged as outputs are.
     """
 
@@ -147,9 +147,9 @@ class FeedResult:
 def output_floors(inv: Investigation) -> Floors:
     """Return the floors of the model's outputs: the largest over the first feeds (relative floors vary little).
 
-    In a format whose error is predicted the layers are always asked for later, and the evaluations are the same: the
-    floors of every layer are measured at once on a single feed, and on several where all tensors are small together.
-    In fp32 nothing else is asked of a target that agrees.
+    In a format whose error is predicted the layers always follow later, and the evaluations are the same: the floors of
+    every layer are measured at once on a single feed, and on several where all tensors are small together. In fp32
+    nothing else is measured on a target that agrees.
     """
     outputs = judged_outputs(inv)
     found: list[Floors] = []
@@ -187,7 +187,7 @@ def judged_outputs(inv: Investigation) -> list[str]:
 
 
 def measured_with(inv: Investigation, specs: Mapping[str, ValueSpec]) -> tuple[list[str], str]:
-    """Return the values whose floors are measured with those of the outputs, and what they are; see `output_floors`."""
+    """Return the values whose floors are measured with those of the outputs, and their meaning; see `output_floors`."""
     small = len(inv.question.feeds) == 1 or sum(size_of(specs.get(n)) for n in inv.question.values) <= WHOLE_BYTES
     if inv.precision in PREDICTED and small:
         return list(inv.question.values), EVERY_LAYER
@@ -198,7 +198,7 @@ def measured_with(inv: Investigation, specs: Mapping[str, ValueSpec]) -> tuple[l
 def seeing(
     inv: Investigation, feed: Feed, values: Sequence[str], what: str
 ) -> Iterator[Callable[[str, np.ndarray], None] | None]:
-    """Return a listener to evaluated values: what the format cannot hold is seen where all of them are."""
+    """Return a listener to evaluated values: values beyond the format are found where all of them are evaluated."""
     if inv.precision not in ROUNDED or what != EVERY_LAYER:
         yield None
         return

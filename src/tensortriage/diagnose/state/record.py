@@ -43,7 +43,7 @@ class Record:
     """The steps so far, and their cost.
 
     Args:
-        lab: Where engines are asked, which counts their builds and runs.
+        lab: The lab that asks engines, and counts their builds and runs.
         listener: Receives the steps.
     """
 

@@ -1,4 +1,4 @@
-"""The result of a diagnosis: one verdict of a closed set, who is to blame, and the path of evidence to it.
+"""The result of a diagnosis: one verdict of a closed set, the culprits, and the path of evidence to it.
 
 Unsure is a verdict of its own (`inconclusive`), never a guess. The dataclasses are the content of ``verdict.json``.
 """
@@ -57,14 +57,15 @@ class Culprit:
         local_error: Relative RMS error of the op run on the target with golden inputs; None when not measured.
         influence: Relative RMS error at the model's outputs when only this local error is injected into the reference.
         floor_ratio: ``local_error`` over the noise floor of this value; None when not measured.
-        reason: One sentence: what this op does wrong, with magnitudes.
+        reason: One sentence: the op's fault, with magnitudes.
         anatomy: Peculiarities of its result's error, sentences, the strongest first.
         instances: Nodes at the same place of a repeated block that are wrong as well, itself included; empty outside
             such blocks, or when not looked at.
         alike: How many nodes there are at that place; 0 outside such blocks.
         change: The kind of edit in a changed model, a word of `tensortriage.model.similarity.changes.ChangeKind`; empty
             for other verdicts.
-        origin: Module, class and line of the source network from which the node was made, as far as the file says.
+        origin: Module, class and line of the source network from which the node was made, as far as the file holds
+            them.
         repeated_module: Path of the module in all ``instances``, ``*`` for the number of the copy; empty without them.
         effect: Its error as a predicate: ``returns 1.03 times the right value``; empty where none is known.
         shown_at: The value of the user's model at which it shows first, where it is an op of another file.
@@ -112,8 +113,8 @@ class ShapeRow:
 
     Attributes:
         shape: Sizes of the swept dimensions, e.g. ``batch=8, seq=16``.
-        outcome: ``match``, ``rounding`` (explained by the format), ``wrong``, the word of the verdict that a failure of
-            the target stands for, ``reference-failed``, or ``not-asked``.
+        outcome: ``match``, ``rounding`` (explained by the format), ``wrong``, the word of the verdict on a target that
+            fails, ``reference-failed``, or ``not-asked``.
         output: The worst output; empty when none was compared.
         error: Its relative RMS error.
         floor_ratio: ``error`` over the fp32 noise floor.
@@ -141,13 +142,13 @@ class Remedy:
         kind: ``sanitize``, ``keep-fp32``, ``breakers``, ``engine-option``, ``calibrate`` or ``seven-bit-weights``.
         summary: One sentence.
         nodes: Nodes that are kept in fp32.
-        target: Spec of the engine with which it was tried.
+        target: Spec of the engine that tried it.
         error_before: Largest relative RMS error of an output without it.
         error_after: The same with it, over all feeds that were compared.
         file: The changed model, where one was written.
         metric: Mean of the user's metric with it; None without one.
-        right: Whether what is left will do: by the metric where there is one, else by limits, and in 8 bits by a tenth
-            of the signal.
+        right: Whether the remaining error is acceptable: by the metric where there is one, else by limits, and in 8
+            bits by a tenth of the signal.
         note: How to run the file, or why none is written.
     """
 
@@ -168,11 +169,11 @@ class ReproFacts:
     """The smallest case of a diagnosis: the culprit alone, with its inputs and expected outputs.
 
     Attributes:
-        folder: Where it is, within the case.
+        folder: Its path within the case.
         nodes: Names of its nodes.
         failure: How it fails.
         confirmed: Whether it failed the same way in a fresh process.
-        module: The PyTorch module that lies beside the nodes, with class and line; empty for none.
+        module: The PyTorch module of the nodes, in the same folder, with class and line; empty for none.
         anew: Whether the module is wrong when it is exported again by the PyTorch here; None when that is not known.
         otherwise: Behaviour of the fresh process where it differs; empty where confirmed.
     """
@@ -259,7 +260,7 @@ class Verdict(Result):
         accuracy: The user's metric of reference, target and remedy; None without one.
         fix: The file that ``--fix`` wrote, or why it wrote none; empty where it was not requested.
         headline: Op, module and effect in a few words; empty where no op is to blame.
-        allowed_by: Names of the explanations, rows of the judge's registry, that allow what outputs are off by.
+        allowed_by: Names of the explanations, rows of the judge's registry, that allow the outputs' errors.
         lost: Whether half of the signal of an output or more is lost, whatever explains it.
         format: Version of this file format.
     """

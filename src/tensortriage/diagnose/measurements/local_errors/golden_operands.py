@@ -25,7 +25,7 @@ class OpsApart:
         model: The exploded model.
         feed: Its inputs.
         reads: Name of each input to the name of the value that it stands for.
-        values: Those of its outputs that have a golden value, in topological order.
+        values: Its outputs with a golden value, in topological order.
     """
 
     model: Model

@@ -1,4 +1,4 @@
-"""Ops that stay wired to each other, run on the target with golden inputs: what differs then originates in them.
+"""Ops that stay wired to each other, run on the target with golden inputs: differences then originate in them.
 
 Between single ops (`local`) and the whole model there are regions and windows: sets of ops that the target may fuse as
 it does in the whole model. Any number of sets that do not overlap fits into one exploded model, so one build measures
@@ -34,7 +34,7 @@ class Wired:
         nodes: Names, in topological order.
         errors: Relative error of every end that is beyond its limit, by value name.
         ratio: Largest error over floor of any end that no freedom accounts for; 0 when nothing could be compared.
-        taken: Freedoms that account for what its ends would be wrong by otherwise, with that error.
+        taken: Freedoms that explain errors at its ends, with that error.
     """
 
     nodes: tuple[str, ...]
@@ -58,9 +58,9 @@ def measure_wired(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]],
 
     Args:
         inv: The investigation.
-        feed: The feed whose golden values are used.
+        feed: The feed of the golden values.
         sets: Node names of each.
-        what: Said while it takes place, e.g. ``regions``.
+        what: Completes the progress line, e.g. ``regions``.
 
     Raises:
         EngineError: When the target refuses or fails the exploded model.

@@ -1,7 +1,7 @@
-"""Does the target run in the requested precision? Its plan, read back, says in which format and on which device.
+"""Does the target run in the requested precision? Its plan, read back, shows the format and the device.
 
 Asked only where the plan costs no further build. The answer is no verdict: numbers decide. But a target that passes
-because half of it fell back to the CPU, or in another format than was asked for, says little about the device.
+because half of it fell back to the CPU, or runs in another format than requested, proves little about the device.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """Which op in a branch of an If is it? The branches that the worst feed takes are put in place of their Ifs.
 
-An If is one op to the ladder, whose branch may be a whole network, as of decoders that are merged of two. If the model
-with the branch in its place fails like the whole, the ladder continues with that; if not, the If itself is wrong.
+An If is one op to the ladder, but its branch may be a whole network, as in decoders that are merged of two. If the
+model with the branch in its place fails like the whole, the ladder continues with that; if not, the If itself is wrong.
 """
 
 import dataclasses

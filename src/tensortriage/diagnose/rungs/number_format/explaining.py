@@ -63,7 +63,7 @@ class Took:
         return error_size(self.held.predicted.get(name))
 
     def blameless(self, told: str, rest: str = "") -> str:
-        """Return the summary that what is told explains the error, with what else holds as further clauses."""
+        """Return the summary that the answer explains the error, with further clauses."""
         name, avoided = self.held.worst, sorted({each.avoided for each in self.held.explanations if each.avoided})
         return (
             f"no op is to blame: {told}; output '{name}' has relative error {self.error(name)}, predicted "
@@ -76,11 +76,11 @@ class Took:
         """Record an answer, and return the verdict where no output is left.
 
         Args:
-            told: The answer; empty where there is nothing to say.
+            told: The answer; empty where it has none.
             summary: Of the verdict.
             sure: How sure it is.
-            next: Commands that may follow beside the one that compares every tensor.
-            facts: Evidence of the step beside what is predicted and measured.
+            next: Commands that may follow in addition to the one that compares every tensor.
+            facts: Evidence of the step in addition to predicted and measured errors.
         """
         if told:
             self.inv.record.answered(self.question, told, **facts_of(self.held, self.evidence.worst_feed), **facts)
@@ -90,7 +90,7 @@ class Took:
 
     @property
     def explained(self) -> Mapping[str, tuple[str, ...]]:
-        """Outputs that are explained so far, each by which rows."""
+        """Outputs that are explained so far, each with the rows that explain it."""
         return {**self.evidence.explained, **{name: each.by for name, each in self.taken.limits.items()}}
 
 
@@ -100,12 +100,12 @@ def take(inv: Investigation, evidence: Evidence, question: str, stage: Stage, se
     Args:
         inv: The investigation.
         evidence: The evidence so far.
-        question: The question it is taken at.
+        question: The question of the ladder.
         stage: The stage.
         seen: The target's values; None for those in the evidence.
 
     Returns:
-        What came of it; None where there is nothing to take, and, which is recorded, where nothing can be evaluated.
+        The outcome; None where there is nothing to take, and, which is recorded, where nothing can be evaluated.
     """
     seen = seen or Seen(inv, evidence.feed, inside=evidence.in_context or {}, local=evidence.local)
     judge = judge_of(inv, evidence.worst_feed, floors=evidence.floors, seen=seen)
@@ -117,7 +117,7 @@ def take(inv: Investigation, evidence: Evidence, question: str, stage: Stage, se
 
 
 def answer(took: Took, verdict: Conclusion | None) -> Answer:
-    """Return a verdict with which outputs are explained so far, and the ops alone where they were asked for."""
+    """Return a verdict with the outputs explained so far, and with the ops alone where they were measured."""
     return Answer(verdict, Findings(explained=took.explained, local=took.seen.local))
 
 
@@ -139,7 +139,7 @@ def rounding_verdict(
     summary: str,
     next: Sequence[str],
 ) -> Conclusion:
-    """Return the verdict that no op is to blame, by the rows that allow what the outputs are off by."""
+    """Return the verdict that no op is to blame, by the rows that allow the outputs' errors."""
     names = tuple(dict.fromkeys(allowed_by))
     lost = any(map(is_lost, evidence.worst_feed.errors.values()))
     return Conclusion(VerdictKind.ROUNDING, confidence, summary, next=next, allowed_by=names, lost=lost)

@@ -84,8 +84,8 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
 def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:
     """Return whether `rounding` explains the outputs whatever is seen inside, and leaves enough of the signal.
 
-    Not where an output is beyond its prediction for its few elements alone, nor on NPUs, whose functions are looked
-    into; see `rounding`. Where the format is too coarse for the model people want to know at which layers.
+    Skipped where an output is beyond its prediction for its few elements alone, and on NPUs, whose functions are
+    examined; see `rounding`. Where the format is too coarse for the model, users want to know at which layers.
     """
     if inv.precision not in PREDICTED or evidence.floors is None or inv.question.hardware.hides_fusions:
         return False

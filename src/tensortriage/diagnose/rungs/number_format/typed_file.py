@@ -1,8 +1,8 @@
-"""Is the target's file the reference's network, typed in fp16 or bf16? Then the question is what the format costs.
+"""Is the target's file the reference's network, typed in fp16 or bf16? Then only the format's cost is in question.
 
-Brought back to float32, with the original's numbers where its constants are only rounded, such a file must compute
-what the original does; else it is another network. What rounding to its types then costs is emulated on the original,
-and the target's error is compared with that: a value beyond the range is `range-overflow`, the rest `rounding`.
+Brought back to float32, with the original's numbers where its constants are only rounded, such a file must compute the
+original's outputs; else it is another network. The cost of rounding to its types is then emulated on the original, and
+the target's error is compared with that: a value beyond the range is `range-overflow`, the rest `rounding`.
 """
 
 import dataclasses
@@ -72,7 +72,7 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Judge a file that is the reference's network with other types.
 
     Where it is one, and its format does not explain the target's error, that is a finding, and the diagnosis continues
-    with the target's model: then the engine is asked to compute that.
+    with the target's model: the question is then whether the engine computes that.
     """
     beside = evidence.model_diff
     if beside is None or not beside.typed:

@@ -1,7 +1,7 @@
 """Where does the error show? Every layer of the instrumented target against the reference, each over its floor.
 
-It is not asked where the answer would change nothing: the outputs are off by what the target's format predicts, and
-other builds are no worse: they are the same, or were compared.
+It is skipped where the answer would change nothing: the outputs' error is predicted by the target's format, and other
+builds are no worse: they are the same, or were compared.
 """
 
 from tensortriage.diagnose.measurements.evidence import Evidence

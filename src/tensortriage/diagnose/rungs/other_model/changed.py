@@ -2,7 +2,7 @@
 
 When the target runs another ONNX file, both files first run on the *reference*. If their outputs differ there, no
 engine is to blame: nodes are matched, and each node of the new file (or the few that stand for one of the old) computes
-on the original's golden values. What differs beyond the floor of the original there is what changed the numbers.
+on the original's golden values. Nodes that differ beyond the floor of the original there changed the numbers.
 """
 
 import contextlib

@@ -144,7 +144,7 @@ def local_errors(
 
 
 def guilty(maker: Node, unit: Sequence[Node], changes: Mapping[str, tuple[NodeChange, ...]]) -> Node:
-    """Return the node of a unit to report for a wrong result: what was done to it says most.
+    """Return the node of a unit to report for a wrong result: the kind of its edit decides.
 
     Args:
         maker: The node that makes the result.

@@ -13,8 +13,8 @@ from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.values.text import magnitude
 
 _ONLY_ROUNDED = 0.02
-"""Mean relative difference of a slice of a weight up to which it is only rounded: int8 moves normally distributed ones
-by 1 %."""
+"""Mean relative difference of a slice of a weight up to which it counts as rounded: int8 moves normally distributed
+ones by 1 %."""
 
 _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 """Attributes that fused operators take over from the ops they stand for."""
@@ -66,7 +66,7 @@ def extra_op(beside: Correspondence, name: str) -> str:
 
 
 def _other_attributes(beside: Correspondence, node: Node) -> list[str]:
-    """Return in which attributes a fused op has a value that no op of the original has."""
+    """Return the attributes of a fused op whose value no op of the original has."""
     told = []
     for name in _SCALARS:
         if not isinstance(given := node.attributes.get(name), int | float):
@@ -80,7 +80,7 @@ def _other_attributes(beside: Correspondence, node: Node) -> list[str]:
 
 
 def _other_weights(beside: Correspondence, node: Node) -> list[str]:
-    """Return which weights of an op are not what the most alike constant of the original is, and in which rows."""
+    """Return the weights of an op, with the rows, that differ from the most alike constant of the original."""
     graph, told = beside.plain.graph, []
     reader = graph.node(node.name) if node.name in graph else node
     for name in reader.inputs:

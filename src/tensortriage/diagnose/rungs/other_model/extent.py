@@ -82,7 +82,7 @@ def _weights(beside: Correspondence, node: Node) -> list[str]:
 
 
 def _others_of(beside: Correspondence) -> frozenset[str]:
-    """Return the quantized weights of which most rows are further from their original than rounding brings them."""
+    """Return the quantized weights most of whose rows are further from their original than rounding brings them."""
     weights, graph = beside.weights(), beside.paired.graph
     return frozenset(
         pair.result

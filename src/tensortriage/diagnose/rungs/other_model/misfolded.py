@@ -1,7 +1,7 @@
-"""The mistake in folding a BatchNormalization into the op before it: told by the factors and the bias.
+"""The mistake in folding a BatchNormalization into the op before it, found by the factors and the bias.
 
 Folding multiplies each output channel by ``scale / sqrt(variance + epsilon)`` and adds ``shift - mean * factor``. The
-factors that a file has say what its author took for them; so does what its bias is made of.
+factors in the file show which values its author used; so does the formula that its bias fits.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.values.text import magnitude
 
 _EQUAL = 1e-4
-"""Relative RMS error up to which numbers are what a formula gives: float32 and a few operations."""
+"""Relative RMS error up to which numbers fit a formula: float32 and a few operations."""
 
 
 def misfolded(model: Model, beside: Correspondence, name: str) -> str:

@@ -1,7 +1,7 @@
 """Figures of a file that differs from its source: its outputs and tensors on the reference engine.
 
-A verdict that two files differ is reached before the target is asked anything. What the reader wants to see is where
-they part, and by how much, with no engine in it.
+A verdict that two files differ is reached before the target runs. The figures show the place and the size of the
+difference, with no engine in it.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ def with_other_file(inv: Investigation, evidence: Evidence) -> Evidence:
 
 
 def _of_network(inv: Investigation, part: WrongPart) -> Findings:
-    """Return how far what PyTorch's network makes is from the exported model's values on the feed that was compared."""
+    """Return the difference between PyTorch's network and the exported model's values on the feed that was compared."""
     floors, golden = output_floors(inv), inv.golden.of(part.feed)
     outputs = {spec.name: part.values[spec.name] for spec in inv.model.outputs if spec.name in part.values}
     measured = measured_outputs(inv, part.feed, outputs, spec=inv.question.network)

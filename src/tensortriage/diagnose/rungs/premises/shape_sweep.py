@@ -1,7 +1,7 @@
-"""At which shapes does it fail? The deployed target on one feed for every combination of sizes that was asked for.
+"""At which shapes does it fail? The deployed target on one feed for every combination of the requested sizes.
 
-Engines pick other kernels for other shapes, so a model may fail at batch 8 and pass at batch 1. Every shape is asked,
-whatever happens at the others; one that fails is looked into as if it had been given as data.
+Engines pick other kernels for other shapes, so a model may fail at batch 8 and pass at batch 1. Every shape is run,
+whatever happens at the others; one that fails is diagnosed as if it had been given as data.
 """
 
 from collections.abc import Sequence

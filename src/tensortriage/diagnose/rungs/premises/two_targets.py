@@ -1,9 +1,9 @@
-"""Two targets, one question: of two versions, precisions or devices, what changed first, and who is right?
+"""Two targets, one question: of two versions, precisions or devices, what changed first, and which one is right?
 
-Both run the same model on the same feed. The first value, in topological order, in which they differ by more than two
-healthy engines may is where they part; the plans tell what is fused, computed in another format, or by another kernel.
-Each is judged by the envelope of the model in its own format, so neither has to be right. The ladder continues with
-the one that is outside.
+Both run the same model on the same feed. They part at the first value, in topological order, in which they differ by
+more than two healthy engines may; the plans show whether it is fused, computed in another format, or by another kernel.
+Each is judged by the envelope of the model in its own format, so neither has to be right. The ladder continues with the
+one that is outside.
 """
 
 import dataclasses
@@ -80,7 +80,7 @@ class PlanChange:
 
 @rung(AGREE, gives=("two_targets",), cost="a run of both targets")
 def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
-    """Find what changed first between the target and the one it is compared with, and continue with the guilty one."""
+    """Find the first change between the target and the one it is compared with, and continue with the guilty one."""
     against = inv.question.against
     if against is None:
         return None

@@ -1,7 +1,7 @@
-"""A floor of a tenth of the signal, NaN or Inf proves no engine right: what amplifies rounding, and is any op wrong?
+"""A floor of a tenth of the signal, NaN or Inf proves no engine right: which op amplifies rounding, and is any wrong?
 
-Made-up data are then generated again (`made_up_anew`). The user's own are what they are: the op is named behind which
-healthy engines part, and an output that is lost, as of a number cast to an integer that rounding tips over, is lost.
+Made-up data are then generated again (`made_up_anew`). The user's own stay: the op behind which healthy engines part is
+named, and an output that is lost, as when rounding tips a number that is cast to an integer, is lost.
 """
 
 import math
@@ -84,7 +84,8 @@ def _acquitted_by_noise(result: FeedResult, name: str) -> bool:
 def amplifier(inv: Investigation, result: FeedResult, output: str) -> tuple[Culprit | None, str]:
     """Return the op behind which healthy engines part, on the way to an output, and the end of a sentence about it.
 
-    It is the first op whose floor is half of the output's, or no number as that is, while its operands' are not.
+    It is the first op whose floor is half of the output's, or non-finite as that is, while its operands' floors are
+    not.
     """
     worst = result.floors.fp32[output]
 

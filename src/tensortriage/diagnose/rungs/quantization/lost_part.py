@@ -1,7 +1,8 @@
 """Is a part of an output lost, though the whole is not? Then the file is useless for a reader of that part.
 
-Parts are what the graph puts together (`tensortriage.model.inspect.output_parts`), never slices by their magnitude: the
-tiny classes of a Softmax are lost in sound files too. A part that is noise in the original model cannot be lost.
+Parts are the tensors that the graph puts together (`tensortriage.model.inspect.output_parts`), never slices by their
+magnitude: the tiny classes of a Softmax are lost in sound files too. A part that is noise in the original model cannot
+be lost.
 """
 
 import dataclasses

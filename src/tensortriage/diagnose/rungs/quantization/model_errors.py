@@ -16,7 +16,7 @@ from tensortriage.model.similarity.correspondence import Correspondence
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Quantization:
-    """A quantized model beside the original, both run on a feed by the reference.
+    """A quantized model next to the original, both run on a feed by the reference.
 
     Attributes:
         beside: The two models.
@@ -37,7 +37,7 @@ class Quantization:
         return output_errors(inv, self.beside.unquantized(weights), self.feed)
 
     def most_explained(self, own: Mapping[str, float]) -> tuple[str, float]:
-        """Return the output of whose error other errors explain most, and how much of it."""
+        """Return the output whose error other errors explain most, and that share."""
         shares = {name: (own[name] / error) ** 2 for name, error in self.errors.items() if 0.0 < error < np.inf}
         output = max(shares or self.errors, key=lambda name: shares.get(name, 0.0))
         return output, min(shares.get(output, 0.0), 1.0)

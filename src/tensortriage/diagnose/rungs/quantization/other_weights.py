@@ -1,9 +1,9 @@
-"""Are the quantized weights those of the reference's model? Asked of a quantization whose quantizers fit.
+"""Are the quantized weights those of the reference's model? Asked when all quantizers fit.
 
-Rounding moves a number by half a step at most, and only what is cut off by more. So where half of the numbers of a row
+Rounding moves a number by half a step at most; only cutting off moves it further. So where half of the numbers of a row
 or column are more than a step away from the original's, the integers were made of other numbers. Without any quantizer
 these weights alone must then make most of the difference between the two models: tools that quantize may move weights
-together, which leaves the model what it was, or make up for the errors of others. Where all numbers of a row are
+together, which leaves the model equivalent, or compensate for the errors of others. Where all numbers of a row are
 another row's, or a multiple of their own, no such tool made them, and it is enough that they move the outputs by more
 than their rounding does: weights that were rescaled together do not.
 """

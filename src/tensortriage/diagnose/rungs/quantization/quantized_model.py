@@ -1,10 +1,9 @@
 """Is the target's model the reference's, quantized, and do its quantizers fit the values they quantize?
 
-A model with QuantizeLinear and DequantizeLinear pairs computes something else than the model it was made from, on any
-engine. Three runs of the reference tell why: without its pairs it must be the original (else it is another model); the
-numbers that reach each pair tell how far it is from the best of its kind
-(`tensortriage.compare.quantization.quantizer_fit`); and with the worst ones calibrated the outputs must come back (else
-the bits are too few, which is nobody's mistake).
+A model with QuantizeLinear and DequantizeLinear pairs computes something else than its original, on any engine. Three
+runs of the reference show why: without its pairs it must be the original (else it is another model); the numbers that
+reach each pair show how far it is from the best of its kind (`tensortriage.compare.quantization.quantizer_fit`); and
+with the worst ones calibrated the outputs must come back (else the bits are too few, which is nobody's mistake).
 """
 
 import dataclasses
@@ -55,7 +54,7 @@ from tensortriage.runs.questions.suggested_commands import command_without_input
 from tensortriage.values.text import error_size, percent
 
 MOST_PAIRS = 12
-"""Quantizers that do not fit whose harm is measured one by one, those farthest from the best first."""
+"""Unfit quantizers whose harm is measured one by one, those furthest from the best first."""
 
 
 @rung(
@@ -281,7 +280,7 @@ def _rectifiers(
 def check_quantizers(inv: Investigation, _: Evidence) -> None:
     """Record how the quantizers of a quantized model fit the numbers that the reference gives them.
 
-    No verdict: reference and target run the same quantized model, and nobody says what it was made from.
+    No verdict: reference and target run the same quantized model, and its original is unknown.
     """
     graph, feed = inv.model.graph, inv.question.feeds[0]
     pairs = [pair for pair in quantizers(graph) if not pair.of_weight]
@@ -331,7 +330,7 @@ def culprit_of(beside: Correspondence, misfit: QuantizerMisfit, influence: float
 
 @rung("is quantization all that differs?", reads=("quantization",), cost="nothing new", ends=(VerdictKind.ROUNDING,))
 def sound_quantization(inv: Investigation, evidence: Evidence) -> Conclusion | None:
-    """The target agrees with the reference on a quantized model: what is left is what quantization costs."""
+    """The target agrees with the reference on a quantized model: the rest is the cost of quantization."""
     sound = evidence.quantization
     if sound is None:
         return None

@@ -1,8 +1,9 @@
 """Does the target's file represent the reference's network, quantized or narrowed?
 
-Asked of the outputs, before any node is looked for: `tensortriage.envelope.unrounded_match` evaluates the file as it
-was before it was rounded. Where that is the reference's network up to the rounding of its constants, it is the same
-network however it was written; the cost of rounding, and whether the engine computes the file, are asked afterwards.
+The question is about outputs, before any node is looked for: `tensortriage.envelope.unrounded_match` evaluates the file
+as it was before it was rounded. Where that is the reference's network up to the rounding of its constants, it is the
+same network however it was written; the cost of rounding, and whether the engine computes the file, are later
+questions.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,10 @@
-"""Are the weights that an engine's file keeps as integers the model's, and what does rounding them cost?
+"""Are the integer weights in an engine's file the model's, and what is the cost of rounding them?
 
-An engine that says how its file keeps weights is not judged by what the format may cost, but by this file: the model
-continues with the weights that the file has. One that is not the model's, rounded to the nearest number that its scale
-allows, is a fault of the file where most of its error goes when it is rounded so, unless the engine's results are far
-nearer to that: tools that make up for rounding, rescale weights together or fold others into them change no network.
+An engine that shows its file's weights is not judged by the format's possible cost, but by this file: the model
+continues with the weights that the file has. A weight that differs from the model's, rounded to the nearest number that
+its scale allows, is a fault of the file where most of the error disappears with that rounding, unless the engine's
+results are far nearer to that: tools that compensate for rounding, rescale weights together or fold others into them
+change no network.
 """
 
 import dataclasses
@@ -177,7 +178,7 @@ def _constants(model: Model) -> dict[str, np.ndarray]:
 def _as_the_engine_has_them(
     inv: Investigation, feed: Feed, found: Sequence[tuple[FoundWeight, ...]], network: _Network
 ) -> list[FoundWeight]:
-    """Return where each weight is: of several ways the one whose results are nearest to the engine's."""
+    """Return where each weight is: of several readings the one with results nearest to the engine's."""
     chosen = [ways[0] for ways in found]
     for number, ways in enumerate(found):
         if len(ways) > 1:
@@ -236,7 +237,7 @@ def _of_others(
 def _culprits(
     inv: Investigation, feed: Feed, network: _Network, others: Sequence[FoundWeight], output: str
 ) -> list[Culprit]:
-    """Return the ops that read other weights, each once, that first whose weight alone makes the largest error."""
+    """Return the ops that read other weights, each once; first the one whose weight alone makes the largest error."""
     alone = {others[0]: 1.0}
     if len(others) > 1:
         alone = {each: output_errors(inv, network.with_weights([each]), feed)[output] for each in others[:_MOST]}

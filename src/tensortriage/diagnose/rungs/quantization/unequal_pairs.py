@@ -1,7 +1,7 @@
-"""DequantizeLinear nodes that do not bring back what was quantized: by their numbers, before anything is evaluated.
+"""DequantizeLinear nodes that do not restore the quantized values: found by their numbers, before any evaluation.
 
 The halves of a pair have another scale or zero point; or the integers of a bias are the original's times a number. No
-calibration writes either. The same file with the right numbers tells what that costs, and is the remedy.
+calibration writes either. The same file with the right numbers shows the cost, and is the remedy.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _NAMED = 12
 
 @dataclasses.dataclass(frozen=True)
 class Unequal:
-    """A DequantizeLinear that does not bring back what was quantized.
+    """A DequantizeLinear that does not restore the quantized values.
 
     Attributes:
         pair: The pair.

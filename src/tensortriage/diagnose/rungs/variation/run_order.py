@@ -1,7 +1,8 @@
-"""Does a result depend on what ran before it? Runs in an order that tells, in sessions that run nothing else.
+"""Does a result depend on the runs before it? Runs in a revealing order, in sessions that run nothing else.
 
-One feed six times, another feed of its shapes, the one twice, a feed of another shape twice, the one twice. A second
-session that gives the same answers in the same order is no race: it keeps something between runs.
+One feed six times, another feed of its shapes, the first one twice, a feed of another shape twice, the first one twice.
+A second session that gives the same answers in the same order shows that it is no race: the session keeps some state
+between runs.
 """
 
 import dataclasses
@@ -34,7 +35,7 @@ _Values = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunOrder:
-    """How a result depends on what ran before.
+    """How a result depends on earlier runs.
 
     Attributes:
         words: It as a clause; empty where it does not, or by chance.
