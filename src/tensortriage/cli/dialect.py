@@ -22,7 +22,7 @@ _KEY = "tensortriage.dialect"
 
 
 class Dialect:
-    """Our own wording. Methods return, unless they say otherwise, whether they have printed the whole answer.
+    """Our own wording. Where not stated otherwise, methods return whether they have printed the whole answer.
 
     Attributes:
         strict: Whether a name that means nothing in a model is an error.

@@ -1,7 +1,7 @@
-"""The cost of explanations: the few ways in which the cost of a row of the registry is found.
+"""The cost of explanations: the few functions by which the cost of a row of the registry is found.
 
-Each takes what is judged (`Setting`), the floors that were measured with it, the rows that a target takes together, and
-the names of values; it returns relative errors by value. None looks at what the target made of the model.
+Each takes the model and its feed (`Setting`), the floors that were measured with it, the rows that a target takes
+together, and the names of values; it returns relative errors by value. None looks at the target's results.
 """
 
 import dataclasses
@@ -51,9 +51,9 @@ def of_freedoms(
 
     Args:
         setting: The model, its feed and its format.
-        together: Freedoms, all of which are taken.
+        together: Freedoms, all of them taken.
         values: Values to measure, in topological order.
-        what: Said while it takes place.
+        what: Progress line.
 
     Returns:
         By value name; inf where an evaluation is not finite, and nothing where a shape depends on the arithmetic.
@@ -142,7 +142,7 @@ def of_draws(setting: Setting, _: Floors, together: Together, values: Sequence[s
 def drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list[float]]:
     """Return the relative errors that rounding makes at outputs, on inputs moved by up to half a step of the format.
 
-    The case keeps them: whoever tells of the draws gets those that the judge went by.
+    The case keeps them: reports show the draws that the judge used.
 
     Raises:
         EngineError: When ONNX Runtime does not evaluate the model.
@@ -222,7 +222,7 @@ def first_numbers(setting: Setting) -> dict[str, np.ndarray] | None:
 
 
 def _fed_inside(setting: Setting, model: Model, first: Arrays) -> Model:
-    """Return a model whose first numbers can be fed, where it has no floating-point inputs."""
+    """Return a model whose earliest numbers can be fed, where it has no floating-point inputs."""
     return inject(model, list(first), specs=setting.specs()) if first else model
 
 

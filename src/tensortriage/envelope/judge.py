@@ -1,13 +1,13 @@
-"""The judge: what a healthy engine may do at each value, decided by the rows of one registry.
+"""The judge: the healthy error of each value, decided by the rows of one registry.
 
 `WALK` is their order, in stages: `run` and edits take all of them in one go (`Judge.walk`), `diagnose` takes each at a
 question of its ladder (`Judge.take`) and looks for faults between them. A stage takes sets of rows, evaluates one only
-while a value still stands out, and ends for each value at the first set that explains it. What else has to hold (values
-inside, ops alone) is asked of the target when a set is about to count. A row that cannot be evaluated, or whose cost is
-NaN or Inf, allows nothing.
+while a value still stands out, and ends for each value at the first set that explains it. Further conditions (values
+inside, ops alone) are measured on the target when a set is about to count. A row that cannot be evaluated, or whose
+cost is NaN or Inf, allows nothing.
 
-What an output is put together of (`tensortriage.model.inspect.output_parts`) is judged as if each were an output: its
-floor and its costs are those of its elements, in the same evaluations.
+The parts that an output is composed of (`tensortriage.model.inspect.output_parts`) are judged as if each were an
+output: its floor and its costs are those of its elements, in the same evaluations.
 
 Values that a target shows inside its own run are judged by the same limits, and so are ops that are fed with golden
 operands (`tensortriage.envelope.ops`): as one exploded model they are a model like any other.
@@ -71,7 +71,7 @@ class Judge:
 
     Args:
         setting: The model, the feed, and the target.
-        floors: Those of its outputs, and of values inside that are looked at.
+        floors: Floors of its outputs, and of the examined values inside.
         figures: The target's outputs and their parts against the reference's, by name.
         errors: Relative errors where they are not those of the figures: inf after a decision that is no tie.
         shown: The target's inner values; None where the target cannot show them.
@@ -158,7 +158,7 @@ class Judge:
             yield from ((each,) for each in self.freedoms(None) if each.operators)
 
     def everywhere(self) -> Iterator[Together]:
-        """Yield the same of a target of no known class whose ops cannot be run alone, and that shows values inside."""
+        """Yield the same of a target of unknown class whose ops cannot run alone, and that shows values inside."""
         if not self.setting.hardware.has_habits and self.may_choose and self.inside() and self.alone() is None:
             yield from self.single()
 
@@ -309,7 +309,7 @@ class Judge:
     def taken_at(self, held: Held) -> tuple[int, int]:
         """Return at how many values of the target's own run a freedom is taken, and at how many it would show.
 
-        It is where an error is nearer to what is predicted with the freedom than to what is predicted without.
+        It is taken where an error is nearer to the prediction with the freedom than to the one without.
         """
         (freedom,), graph, seen = held.explanations, self.setting.model.graph, self.inside()
         known = {*seen, *self.setting.feed.tensors}
@@ -327,7 +327,7 @@ def expected_limits(setting: Setting, floors: Floors, counts: Mapping[str, int])
 
     Args:
         setting: The model, the feed, and the target.
-        floors: Of the values that are asked about.
+        floors: Floors of the examined values.
         counts: Their elements, by name.
     """
     chosen: Mapping[str, float] = {}
@@ -360,7 +360,7 @@ EXPECTED = Stage(Judge.expected)
 """Freedoms expected of all engines of the target's class."""
 
 INTEGERS, AMPLIFIED = rows(of_rewrite, of_int16), rows(of_moved_inputs)
-"""The model in another arithmetic; and what moves its outputs by as much as rounding its inputs."""
+"""The model in another arithmetic; and a change of its inputs as large as their rounding."""
 
 BY_OPS = Stage(Judge.by_ops, Needs(alone=1.0, makes_it=True))
 """Freedoms of ops seen in isolation: inner values add nothing."""

@@ -1,8 +1,8 @@
-"""Where limits are made: the largest error that a healthy engine may have, from what evaluations of the model show.
+"""The place of all limits: the largest error that a healthy engine may have, from evaluations of the model.
 
 Every formula that turns a floor, a prediction or draws into a limit stands here and nowhere else; a test holds that.
-None takes anything of the pair that is judged but how many elements it has. `tensortriage.envelope.judge` says which
-explanation's limit counts, `tensortriage.compare.judgement.within` compares errors with limits.
+None depends on the judged pair but by its number of elements. `tensortriage.envelope.judge` decides which explanation's
+limit counts, `tensortriage.compare.judgement.within` compares errors with limits.
 """
 
 import dataclasses
@@ -88,11 +88,11 @@ def of_equal(predicted: float) -> float:
 
 
 def floor_of_amplified(amplified: ErrorFigures) -> float:
-    """Return the fp32 floor of which an evaluation shows `MATCH_FACTOR` times as much; inf where that is not finite.
+    """Return the fp32 floor, `MATCH_FACTOR` times which an evaluation shows; inf where that is not finite.
 
-    Noise of all elements varies by chance as `of_prediction` says. Where some elements carry all of it (roundings to
-    int8, or comparisons, that fell on the other side), there are ten times as many of them as in a healthy engine, and
-    so chance is allowed for.
+    Noise of all elements varies by chance as `of_prediction` describes. Where some elements carry all of it (roundings
+    to int8, or comparisons, that fell on the other side), there are ten times as many of them as in a healthy engine,
+    and so chance is allowed for.
     """
     error = error_of(amplified)
     if not math.isfinite(error):  # NaN or Inf at one end of the noise: no finite error is a fault here
@@ -103,7 +103,7 @@ def floor_of_amplified(amplified: ErrorFigures) -> float:
 
 
 OPS_IN_FP32 = MATCH_FACTOR / SUSPECT_RATIO
-"""How many limits of an op a healthy fp32 engine may be off by at what it is made of."""
+"""A healthy fp32 engine's error at the operands of an op, in limits of that op."""
 
 ROUNDED_ONCE = of_floor(least_floor(Precision.FP32))
 """Largest error that is within any fp32 floor: that of a value rounded once."""
@@ -201,7 +201,7 @@ def of_engine_on_file(cost: float, noise: float, limit: float) -> Limit:
     """Return the error, against a network, of a healthy engine that runs a file which rounds it.
 
     Args:
-        cost: How far the file, computed as it says, is from its unrounded form.
+        cost: Distance of the file, computed as it is, from its unrounded form.
         noise: How far another rounding of its constants moves that.
         limit: How far the unrounded form may be from the network.
     """

@@ -1,14 +1,14 @@
-"""Does a file represent a network, although it stores or computes rounded numbers? And what does the rounding cost?
+"""Does a file represent a network, although it stores or computes rounded numbers? And what is the cost of rounding?
 
 A quantized or narrow file is evaluated as it was before it was rounded: its quantizers pass numbers on unrounded, its
-constants are what they are. That is the network it stands for, however its nodes were fused, folded or renamed, up to
-the rounding of its constants. How much that may be is seen by moving each constant by up to half of its step at random:
-a right file lies about as far from its network as two such draws lie from it, and a wrong weight, scale, zero point,
-axis or attribute further. Nothing is matched for that, neither nodes nor names.
+constants stay. That is the network it stands for, however its nodes were fused, folded or renamed, up to the rounding
+of its constants. The effect of that is measured by moving each constant by up to half of its step at random: a right
+file lies about as far from its network as two such draws lie from it, and a wrong weight, scale, zero point, axis or
+attribute further. Nothing is matched for that, neither nodes nor names.
 
-What a Clip or Relu did that lives in the range of a quantizer is kept by cutting off as quantizers do; where a range is
-too narrow on purpose, cutting off is itself part of what rounding costs. So a file stands for a network that it comes
-near to in either way.
+The effect of a Clip or Relu that lives in the range of a quantizer is kept by cutting off as quantizers do; where a
+range is too narrow on purpose, cutting off is itself part of the cost of rounding. So a file stands for a network that
+it comes near to in either way.
 """
 
 import dataclasses
@@ -42,8 +42,8 @@ _BIAS_KEPT = 1e-5
 """Relative difference up to which a bias is the original's: folding a normalization in float32 moves it by less."""
 
 _ENOUGH_ELEMENTS = 1000
-"""Elements of an output from which on more samples sharpen a comparison by less than a dB: 26 / sqrt(n) dB are allowed
-for chance."""
+"""Elements of an output from which more samples sharpen a comparison by less than a dB: 26 / sqrt(n) dB are allowed for
+chance."""
 
 MOST_FEEDS = 4
 """Feeds on which a file is compared with a network at most, all together."""
@@ -61,7 +61,7 @@ FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
 
 
 def enough(network: Sequence[Arrays]) -> bool:
-    """Return whether outputs on given feeds suffice to compare a file with: more tell little more, and cost as much.
+    """Return whether outputs on given feeds suffice to compare a file with: more add little, and cost as much.
 
     Args:
         network: The outputs of the network on each feed, by name.
@@ -85,9 +85,9 @@ class Standing:
         error: How far the unrounded file is from the network.
         noise: How far another rounding of the file's constants moves the unrounded file at most, in a few draws.
         limit: The largest error of a file that stands for the network.
-        cost: How far the file, computed as it says, is from its unrounded form.
+        cost: Distance of the file, computed as it is, from its unrounded form.
         cutting: The part of the cost that is cutting off; 0 where the unrounded form cuts off as well.
-        own_error: How far the file, computed as it says, is from the network.
+        own_error: Distance of the file, computed as it is, from the network.
     """
 
     error: float
@@ -161,7 +161,7 @@ class UnroundedMatch:
         """Hold a file against a network.
 
         Args:
-            lab: Where the file is evaluated, in float64.
+            lab: Evaluates the file, in float64.
             file: The file.
             network: Feeds, and the network's outputs on each by name.
             floors: Relative fp32 floors of the network's outputs.
@@ -293,13 +293,13 @@ def _errors(names: Sequence[str], right: Arrays, found: Arrays, signal: Arrays |
 class FileStanding:
     """Compares a file with results of its presumed network, feed after feed.
 
-    What a quantized or narrow file may be off by is what its own rounding costs, provided that it stands for the
-    network at all. Neither enters the limit what a target made of it.
+    A quantized or narrow file may be off by the cost of its own rounding, provided that it stands for the network at
+    all. Neither enters the limit of a target's results.
 
     Args:
         file: The file.
         original: The network, where it is at hand.
-        lab: Where it is evaluated.
+        lab: The lab that evaluates it.
     """
 
     def __init__(self, file: Model, original: Model | None = None, *, lab: Lab) -> None:
@@ -311,7 +311,7 @@ class FileStanding:
     def limits(self, feed: Feed, network: Arrays, *, could_be_own: bool = False) -> dict[str, Limit]:
         """Return the largest error of each output; none where the file is another network's, or rounds nothing.
 
-        All feeds that were seen are compared with the network together, so that chance says less and less.
+        All available feeds are compared with the network together, which reduces the effect of chance.
 
         Args:
             feed: A feed.

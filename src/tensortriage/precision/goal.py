@@ -1,8 +1,8 @@
-"""When are the outputs of a mixed-precision candidate good enough? One reading per candidate says how far off it is.
+"""When are the outputs of a mixed-precision candidate good enough? One reading per candidate gives its distance.
 
 Everything is relative to a limit, so that outputs of any scale, several samples and a user's own tolerance can be
 weighed against each other: a ratio of 1 is just good enough. Noise of independent roundings adds in power, so ratios
-add as squares; that is what makes a choice of nodes predictable from each node's own ratio.
+add as squares; therefore each node's own ratio predicts that of a choice of nodes.
 """
 
 import dataclasses

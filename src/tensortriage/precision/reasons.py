@@ -2,7 +2,7 @@
 
 A format fails in few ways: a value beyond its largest number, a value so small that it falls between its smallest
 numbers, whole numbers that it does not have, angles of many turns, a difference of large numbers that leaves a small
-one. What is none of these is plain rounding that matters.
+one. Any other failure is plain rounding that matters.
 """
 
 import math

@@ -2,8 +2,8 @@
 
 A search that only asks "does it fail?" slides from the user's failure into any other one it meets: every piece of a
 half-precision model is a little wrong, and a cut may crash an engine that ran the whole. So a failure has a signature:
-its kind, the output of the model where it shows, and how large it is there. A wrong value inside a piece is the same
-failure when, carried on to that output by the reference, it is still at least a tenth as large.
+its kind, the output of the model where it shows, and its size there. A wrong value inside a piece is the same failure
+when, carried on to that output by the reference, it is still at least a tenth as large.
 """
 
 import dataclasses

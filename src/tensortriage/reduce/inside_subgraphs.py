@@ -1,7 +1,7 @@
 """Goes on inside: when no more node can be left out, the If, Loop, Scan or function that is left is searched as well.
 
 Inside, it is a reduction like any other, whose whole is the opened piece. That must fail the same way first; where it
-does not, the fault needs the node itself, and the result says so.
+does not, the fault needs the node itself, and the result notes it.
 """
 
 import contextlib
@@ -49,11 +49,11 @@ def go_inside(
         found: The result of the search outside.
         find: Searches.
         budget: Limits of all searches together.
-        enter: Closes what is opened.
-        say: Told what is under way.
+        enter: Closes opened resources.
+        say: Receives the name of the current step.
 
     Returns:
-        What was found outside and then inside, each inside the one before; and what became of every node with a body.
+        The results outside and then inside, each inside the one before; and the outcome at every node with a body.
     """
     path = [found]
     told: dict[str, Opened] = {}

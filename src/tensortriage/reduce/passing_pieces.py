@@ -1,4 +1,4 @@
-"""Pieces that do not fail, of which ``--min-good`` writes one."""
+"""Pieces that do not fail; ``--min-good`` writes one of them."""
 
 from tensortriage.runs.commands.phases import Phases
 from tensortriage.search.problem import CandidateOutcome

@@ -44,7 +44,7 @@ class Disagreement:
         value: Name of the value.
         node: The node that makes it.
         op_type: Operator of the node.
-        error: Relative RMS error against the model evaluated as its types say; inf for another shape.
+        error: Relative RMS error against the model evaluated as its types prescribe; inf for another shape.
         limit: The largest healthy error there; the user's tolerance where one was given.
     """
 

@@ -1,7 +1,7 @@
 """A table is stated once, as columns with a text for each row; a terminal, Markdown and a page draw any table.
 
-A column in which no row has anything to say is left out. What a column holds, its `Looks`, decides how each of the
-three draws it: which side it is justified to, what gives way on a narrow terminal, what is a code span.
+A column without contents in any row is left out. The kind of its contents, its `Looks`, decides how each of the three
+draws it: its justification, whether it gives way on a narrow terminal, whether it is a code span.
 """
 
 import dataclasses
@@ -97,7 +97,7 @@ class Table:
     Attributes:
         title: Heading.
         noun: Noun for its rows, to count those that are not shown.
-        columns: Those that have something to say.
+        columns: The columns with contents.
         rows: A cell for each of them.
         notes: Sentences below the table, each with its subject.
     """

@@ -78,10 +78,10 @@ class Progress(Generic[T]):
     Attributes:
         candidate: The candidate.
         verdict: The answer.
-        step: The same in figures.
+        step: The step in figures.
         kept: Smallest subset known to fail before this answer.
         checks: Answers used so far.
-        cache_hits: Those of them that were there already.
+        cache_hits: Those of them that were cached.
         seconds: Time since the search began.
         checks_left: Rough number of checks still to come.
         seconds_left: Their expected time, at the mean of those really made; None before the first.
@@ -104,7 +104,7 @@ class SearchResult(Generic[T]):
 
     Attributes:
         kept: Its items, in the order of the problem.
-        verdict: The verdict that said so.
+        verdict: The verdict on it.
         minimality: Proven minimality of the subset.
         block_items: Size of the blocks, when block-minimal; else 0.
         stop: Why the search ended.
@@ -116,9 +116,9 @@ class SearchResult(Generic[T]):
         seconds: Wall-clock time.
         rate: How often the result failed when that was measured, else how often the whole did in the premise.
         confidence: Chance that every kept item is needed (or, block by block, every kept block), given that subsets
-            which fail do so as often as the result; items whose removal was unresolved are left out. Where no run spoke
-            for a fault that comes and goes, the chance that it does nevertheless is taken off. None when the search was
-            not brought to an end, nothing could be left out, or runs were not to be repeated.
+            which fail do so as often as the result; items whose removal was unresolved are left out. Where no run
+            showed a fault that comes and goes, the chance that it does nevertheless is subtracted. None when the search
+            was not brought to an end, nothing could be left out, or runs were not to be repeated.
         history: Every answer used, in order.
         others: The smallest candidate for every other way of failing that was met.
     """

@@ -45,7 +45,7 @@ class Option:
         value: Value of the field when a flag is given.
         slug: Slug of the error when another flag of the same field is given too; empty for ``usage``.
         read: Converts the words to the field's value, or ``module:function`` where that is expensive to import.
-        each: The same for each of several words.
+        each: Help of each of several words.
     """
 
     names: tuple[str, ...]

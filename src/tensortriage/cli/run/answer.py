@@ -148,7 +148,7 @@ def prepared(request: CompareRequest, model: Path, given: RunOptions, folder: Pa
 
 
 def only_build(request: CompareRequest, *, as_json: bool) -> NoReturn:
-    """Build the engines, say so and exit: with no iteration there is nothing to run, to save or to compare."""
+    """Build the engines, report it and exit: with no iteration there is nothing to run, to save or to compare."""
     tally = build_engines(request)
     if as_json:
         print_document(to_json(tally))

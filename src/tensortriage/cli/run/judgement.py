@@ -23,7 +23,7 @@ FUNCTIONS = {
 }
 """Comparison functions; aliases stand for several."""
 INDICES = "indices"
-"""The comparison function that asks how far values have moved along their rows."""
+"""The comparison function that looks for values that have moved along their rows."""
 
 
 THRESHOLDS = {

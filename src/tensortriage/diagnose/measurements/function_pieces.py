@@ -38,7 +38,7 @@ def function_pieces(inv: Investigation, feed: Feed) -> list[Wired]:
 
 
 def few_together(inv: Investigation, feed: Feed) -> list[Wired]:
-    """Return regions, or windows of a few ops, as the target computes them, of the first round with some that are off."""
+    """Return regions, or windows of a few ops, as the target computes them, of the first round that has wrong ones."""
     nodes = runnable(inv, feed)
     for words, sets in [("regions", regions_of(inv, nodes)), *itertools.islice(tiles(nodes), MOST_ROUNDS)]:
         with contextlib.suppress(EngineError, ModelError):  # others may build

@@ -2,8 +2,8 @@
 
 A quantized file stands for a network: the one that it computes where no quantizer rounds. A quantizer that does not
 round still clips values beyond its range, because a Clip or Relu of the network may live in it; that is left out on
-request. What the stored numbers were before they were rounded nobody knows: each is within half a step of what it is,
-and a draw takes one for each at random, which shows how far apart two roundings of one network may lie.
+request. The numbers before rounding are unknown: each is within half a step of the stored one, and a draw takes one for
+each at random, which shows how far apart two roundings of one network may lie.
 """
 
 import dataclasses
@@ -117,7 +117,8 @@ class StoredNumbers:
 def _is_whole(widths: np.ndarray | float) -> np.ndarray:
     """Return where a range from 0 ends at a whole number, as that of Relu6, hard swish and hard sigmoid.
 
-    What a calibrator saw hardly does: a scale in float32 is within 2^-24 of what it was calculated from.
+    A range observed by a calibrator hardly does so: a scale in float32 is within 2^-24 of the number it was calculated
+    from.
     """
     return np.asarray(np.abs(widths - np.rint(widths)) <= 2.0**-22 * np.abs(widths))
 

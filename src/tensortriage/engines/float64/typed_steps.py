@@ -34,7 +34,7 @@ correctly rounded by every one of them (IEEE 754). In ``x + -1e9`` it absorbs x;
 An index of more than 24 bits that exporters convert to float32 and back is the neighbour's, and no other one's."""
 
 QUANTIZERS = ("QuantizeLinear", "QLinearConv", "QLinearMatMul")
-"""Operators whose results are integers, of which each was rounded from a number that engines compute in float32."""
+"""Operators whose results are integers, each rounded from a number that engines compute in float32."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -101,8 +101,8 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the precision word for these options.
 
-        ONNX Runtime's CUDA and TensorRT providers use TF32 for float32 unless asked not to. With ``precision=fp16``
-        on the CPU provider weights and inputs are float16, but most kernels compute in float32.
+        ONNX Runtime's CUDA and TensorRT providers use TF32 for float32 by default. With ``precision=fp16`` on the CPU
+        provider weights and inputs are float16, but most kernels compute in float32.
         """
         return nominal_precision(read_options(options, self.options))
 
@@ -230,7 +230,7 @@ class OnnxRuntimeSession:
     def plan(self) -> Plan | None:
         """Return the optimized graph, each kernel with the original nodes fused into it.
 
-        Costs one more build: ONNX Runtime tells its graph only by writing a file. None for a model that is in no file.
+        Costs one more build: ONNX Runtime shows its graph only by writing a file. None for a model that is in no file.
 
         Raises:
             RunFailed: After `close`.

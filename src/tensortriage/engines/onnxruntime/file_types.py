@@ -1,8 +1,8 @@
 """The narrow format of a precompiled or optimized file, as far as the file shows it.
 
-Files for the CPU hold few fp16 values, since most kernels there compute in float32: what remains are conversions to
-fp16 and constants. Any of them says that results are rounded to it. What a provider compiled is opaque (EPContext);
-then only inputs and outputs tell.
+Files for the CPU hold few fp16 values, since most kernels there compute in float32: conversions to fp16 and constants
+remain. Any of them shows that results are rounded to it. The part that a provider compiled is opaque (EPContext); then
+only inputs and outputs show it.
 """
 
 import functools

@@ -20,7 +20,7 @@ def known_specs(model: Model, outputs_of: Callable[[Path], Iterable[ValueSpec]])
 
     Args:
         model: The model.
-        outputs_of: Builds a file for ONNX Runtime and returns what it says of its outputs.
+        outputs_of: Builds a file for ONNX Runtime and returns its report of the outputs.
     """
     specs = dict(value_specs(model))
     unknown = [name for name in markable(model) if name not in specs or specs[name].dtype is None]

@@ -1,9 +1,9 @@
 """An engine in a process of its own: any end of that process is an answer, and this process goes on.
 
-`IsolatedEngine` is the base of engine modules: it knows an adapter's name (see `tensortriage_worker.adapter`), and
-its sessions are as good as those of an engine in this process. A session holds its worker until it is closed, so a
-crash ends one session and no other. What `IsolatedSession.run` returns is mapped from files that are already unlinked:
-no copy, no lifetime to think about.
+`IsolatedEngine` is the base of engine modules: it knows an adapter's name (see `tensortriage_worker.adapter`), and its
+sessions are as good as those of an engine in this process. A session holds its worker until it is closed, so a crash
+ends one session and no other. The results of `IsolatedSession.run` are mapped from files that are already unlinked: no
+copy, no lifetime to think about.
 """
 
 import dataclasses

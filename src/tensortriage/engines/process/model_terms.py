@@ -1,4 +1,4 @@
-"""An adapter's session in the terms of the model: its inputs and outputs as the model has them, and its plan."""
+"""An adapter's session in the terms of the model: its inputs and outputs under the model's names, and its plan."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence

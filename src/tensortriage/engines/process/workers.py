@@ -1,4 +1,4 @@
-"""Worker processes as the host sees them: started through execnet, asked one thing at a time, pooled, never abandoned.
+"""Worker processes, seen from the host: started by execnet, used for one question at a time, pooled, never abandoned.
 
 A `Worker` is a supervisor (see `tensortriage_worker.supervisor`), which lives as long as the connection, and an engine
 process, which may die any number of times. The engine's side of the package travels as text, so the interpreter may be
@@ -62,7 +62,7 @@ class Worker:
         file: File of the engine whose code it will load; empty for none.
 
     Attributes:
-        folders: Where it exchanges tensors, on its machine, best first.
+        folders: Folders for the exchange of tensors, on its machine, best first.
         transport: How files and tensors get there and back.
         code: Identity of the code that it has loaded; None on another machine.
         hello: First report of the engine process: ``python``, ``executable``, ``numpy``, ``ml_dtypes``, ``pid``.
@@ -129,7 +129,7 @@ class Worker:
 
         Raises:
             WorkerTimeout: The engine process has been killed for being late.
-            WorkerDied: It ended by itself or was killed for its memory.
+            WorkerDied: It ended, or was killed for its memory.
             EngineMissing: It cannot be started.
             UsageError: There is a memory limit, and the system of the worker has no /proc to watch it by.
         """

@@ -34,13 +34,13 @@ PASSED = (CandidateOutcome.PASS, CandidateOutcome.OTHER)
 
 
 class Command:
-    """Asks the command about candidates, each once, and counts.
+    """Shows candidates to the command, each once, and counts.
 
     Args:
         oracle: The command.
-        executor: Where it runs; None for in this thread.
+        executor: Runs the command; None for this thread.
         candidates: The candidates' files.
-        cache: Where answers are kept.
+        cache: The store of answers.
         listener: Receives steps and progress.
     """
 

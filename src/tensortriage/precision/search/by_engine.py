@@ -187,7 +187,7 @@ class EngineSearch:
         return found.ratio(node) if node in found.power else 0.0
 
     def _suspects(self) -> list[str]:
-        """Return the nodes whose result on golden inputs is worse on the target than rounding it explains."""
+        """Return the nodes whose result on golden inputs is worse on the target than rounding explains."""
         if self._on.format is not None:  # an op alone has no scales
             return []
         feed = self._on.source.question.feeds[0]

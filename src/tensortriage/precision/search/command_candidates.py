@@ -26,11 +26,11 @@ class TypedShown:
         self.stage: SwitchableModel = stage_of(model, precision, source.specs(source.question.feeds[0]), typed=True)
 
     def whole(self, kept: Collection[str]) -> tuple[str, ...]:
-        """Return all nodes in the higher precision when some are kept, with what lies between them, in order."""
+        """Return all nodes in the higher precision when some are kept, those between them included, in order."""
         return in_order(self.stage.model, {*kept, *self.stage.islands.carriers(kept)})
 
     def model(self, kept: Collection[str]) -> Model:
-        """Return the candidate in which some nodes are kept."""
+        """Return the candidate for a choice of kept nodes."""
         stage = self.stage
         return convert(stage.model, stage.precision, specs=stage.specs, kept_nodes=self.whole(kept))
 

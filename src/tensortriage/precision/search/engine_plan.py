@@ -27,17 +27,17 @@ CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EngineSubject:
-    """A model of which nodes are chosen, on an engine.
+    """A model on an engine, in which nodes are chosen.
 
     Attributes:
         request: The user's request.
         source: The model and its golden values.
         listener: Receives steps and progress.
         precision: The lower format.
-        format: The converter to the narrow format; None where types say all.
+        format: The converter to the narrow format; None where the model's types suffice.
         samples: Feeds and golden outputs that judge a candidate.
         goal: The goal for the outputs.
-        bench: Where candidates run.
+        bench: Runs candidates.
         stage: Units of choice.
         emulation: Predicts the cost of a choice; must be closed.
         candidates: The choices as models on the engine.
@@ -72,7 +72,7 @@ class EngineSubject:
         Args:
             asked: Reading of the target as the user named it; None when interrupted before.
             settled: The confirmed choice.
-            explains: Whether rounding explains what the target does.
+            explains: Whether rounding explains the target's error.
         """
         request, stage = self.request, self.stage
         rounding = set(settled.kept)

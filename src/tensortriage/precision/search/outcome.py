@@ -25,7 +25,7 @@ def facts(
         settled: The confirmed choice.
         goal: The goal for the outputs.
         samples: Feeds and golden outputs that judged candidates.
-        explains: Whether rounding explains what the target does.
+        explains: Whether rounding explains the target's error.
     """
     reading = settled.reading
     own = None

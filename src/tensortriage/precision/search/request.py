@@ -102,7 +102,7 @@ class PrecisionRequest:
 
     Attributes:
         model: ONNX file assumed to be right.
-        check: The command that judges; None when the engine is asked.
+        check: The command that judges; None when the engine does.
         low: The lower format; None for the one the target computes in.
         batch_bytes: Largest amount of captured tensors held at once.
     """

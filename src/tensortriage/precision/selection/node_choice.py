@@ -1,9 +1,9 @@
 """The smallest set of nodes to keep, chosen on the emulation: predict, gallop, prune.
 
-Nodes are ranked once by what they do alone. Errors that add in power make the right set a prefix of the ranking, whose
-length can be computed; where nodes interact it is longer than computed, and galloping finds a prefix that is enough.
-Such a prefix holds nodes that are innocent, so blocks of it are dropped again from its least suspicious end, halving
-down to single nodes: the result is 1-minimal, which without this last phase it is far from being.
+Nodes are ranked once by their effect alone. Errors that add in power make the right set a prefix of the ranking, whose
+length can be computed; where nodes interact it is longer than computed, and galloping finds a sufficient prefix. Such a
+prefix holds innocent nodes, so blocks of it are dropped again from its least suspicious end, halving down to single
+nodes: the result is 1-minimal, which without this last phase it is far from being.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ _NEEDED_BEYOND_DOUBT = 2.0
 T = TypeVar("T")
 READ = Callable[[frozenset[str]], GoalReading]
 NodeSearch: TypeAlias = Generator[Ask[str], tuple[OracleVerdict, ...], T]
-"""Asks which nodes are enough to keep, and returns what it found: `tensortriage.search.dialogue`."""
+"""Tests which nodes are enough to keep, and returns its result: `tensortriage.search.dialogue`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def galloped(order: Sequence[str], *, start: int = 1) -> NodeSearch[int | None]:
 
 
 def smallest(order: Sequence[str], /) -> NodeSearch[list[str]]:
-    """Find enough nodes, none of which can be left out, when all are known to be enough.
+    """Find a minimal sufficient set of nodes, when all are known to be enough.
 
     Args:
         order: Nodes, the most suspicious first.

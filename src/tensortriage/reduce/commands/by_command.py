@@ -52,8 +52,8 @@ class StagedRequest:
         to: The command or person that judges the pieces.
         ends: Which ends of the model may be cut off.
         shape_source: How shapes become known.
-        repeats: How often things are asked.
-        shrink_seconds: Time for making sizes and weights smaller after the nodes; a person is not asked about that.
+        repeats: Number of runs per candidate.
+        shrink_seconds: Time for making sizes and weights smaller after the nodes; not used with a person.
     """
 
     model: Model
@@ -70,7 +70,7 @@ class StagedAsking:
 
     Args:
         request: The user's request.
-        case: Where everything is kept.
+        case: The store of all results.
     """
 
     def __init__(self, request: StagedRequest, case: Case) -> None:
@@ -104,7 +104,7 @@ class StagedAsking:
         return {}
 
     def failure(self) -> Failure | None:
-        """Return None: what fails is for the judge to know."""
+        """Return None: only the judge knows the failure."""
         return None
 
     def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> ReductionFinish:

@@ -1,4 +1,4 @@
-"""Does a piece, fed with golden values, fail on the target as the whole does? Asked of the engine itself.
+"""Does a piece, fed with golden values, fail on the target as the whole does? The engine itself answers.
 
 Every piece is rebuilt for every question, so that faults of a build come and go as for the user, and runs on
 all samples in their order, so that faults which depend on earlier runs can show. Several threads may ask at once: only
@@ -43,7 +43,7 @@ class EngineOracle:
         reference: Engine that carries errors on to the outputs.
         target: Engine under suspicion.
         judge: Decides whether an output of the whole fails.
-        lab: Asks engines, and keeps how the whole failed; what they answer about a candidate is kept by who searches.
+        lab: Asks engines, and keeps the failure of the whole; answers about a candidate are kept by the search.
         identity: Digest of all that answers depend on besides the piece.
         wanted: Only failures of this kind will do for the whole; None for any.
         expected: How the whole failed; None while that is being found out.
@@ -215,7 +215,7 @@ class EngineOracle:
         return Failure(kind, value, errors[value], output, failing[output], sample.name, influences=every)
 
     def _parts(self, sample: GoldenSample) -> Sequence[OutputPart]:
-        """Return what outputs are composed of, which is judged as `run` and `diagnose` judge it."""
+        """Return the parts that outputs are composed of, which are judged as in `run` and `diagnose`."""
         return output_parts(self.pieces.model, sample.feed.tensors) if self.judge.tolerance is None else ()
 
     def _failing(self, sample: GoldenSample, pairs: Mapping[str, Compared], errors: Mapping[str, float]) -> list[str]:

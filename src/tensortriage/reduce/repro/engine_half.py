@@ -1,8 +1,8 @@
 """How a pack calls its engine, without this package: by the engine's own functions, or by the adapter that travels.
 
-ONNX Runtime and OpenVINO as they come are a few lines. Any other engine of a worker is called by the worker's own
-adapter, which needs numpy and the engine alone: what it was asked to build is heard here and asked for again there.
-That holds for a user's script, which travels with the modules next to it that it imports.
+Plain ONNX Runtime and OpenVINO are a few lines. Any other engine of a worker is called by the worker's own adapter,
+which needs numpy and the engine alone: its build requests are recorded here and repeated there. That holds for a user's
+script, which travels with the modules next to it that it imports.
 """
 
 import ast
@@ -25,7 +25,7 @@ from tensortriage_worker.converters import CONVERTED_BY
 from tensortriage_worker.serve import ADAPTERS
 
 ENGINE = "engine"
-"""Folder of a pack with what calls its engine."""
+"""Folder of a pack with the code that calls its engine."""
 _WORKER = "tensortriage_worker"
 
 

@@ -26,7 +26,7 @@ from tensortriage.reduce.repro.trial import PackTrial, needed, tried
 from tensortriage.values.files import partial_name, sweep_partial
 
 CARRIED = "contents.txt"
-"""Lists what lies next to it in the folder that calls the engine."""
+"""Lists the files next to it in the folder that calls the engine."""
 ISSUE = "issue.md"
 """The facts that the tracker of PyTorch's exporter asks for."""
 STARTING_SECONDS = 60.0
@@ -47,7 +47,7 @@ def write_pack(
     """Write a repro pack, which appears when it is complete, and run it; an earlier one is replaced.
 
     Args:
-        folder: Where; missing, empty or an earlier pack.
+        folder: Its place; missing, empty or an earlier pack.
         repro: The case.
         facts: Facts for its texts.
         limits: Of the engine.

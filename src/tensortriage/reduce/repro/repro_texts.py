@@ -31,7 +31,7 @@ class TextFacts:
 
     Attributes:
         target: Spec of the engine that fails.
-        versions: Versions of what is installed here.
+        versions: Versions of the packages installed here.
         local: How the case fails.
         exported_wrong: The exporter's mistake, when it and not the engine is to blame: the expected outputs are
             PyTorch's then.

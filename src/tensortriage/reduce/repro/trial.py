@@ -1,6 +1,6 @@
 """A pack is run as its reader will run it before it is called a repro: a fresh process, and a fresh environment.
 
-That environment sees numpy and the packages that the pack imports, with what those require, and nothing else of what is
+That environment sees numpy and the packages that the pack imports, with their requirements, and no other package
 installed here: links to them, in a virtual environment made for the trial. Where they do not suffice, as for a script
 with imports that only show when it runs, the Python is tried that the engine has here.
 """
@@ -31,7 +31,7 @@ SCRIPT = "repro.py"
 FRESH_SECONDS = 600.0
 """Longest trial."""
 ENDING_SECONDS = 10.0
-"""So much longer than a pack waits for its engine it is waited for, so that it says itself what hangs."""
+"""Time beyond the pack's own limit for its engine, so that the pack reports the hang itself."""
 _OPTIONAL = frozenset({"torch", "ml_dtypes"})
 """Packages that packs do not need."""
 
@@ -43,7 +43,7 @@ class PackTrial:
     Attributes:
         otherwise: Behaviour that differs from the expected failure; empty where it failed as expected.
         printed: Its output on the terminal.
-        place: Where it ran, in words.
+        place: Its machine and Python, in words.
     """
 
     otherwise: str

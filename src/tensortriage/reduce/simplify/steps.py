@@ -1,4 +1,4 @@
-"""All steps in the order that makes the later ones cheap: what is dropped first need not be shrunk."""
+"""All steps in the order that makes the later ones cheap: dropped parts need not be shrunk."""
 
 from collections.abc import Callable, Sequence
 

@@ -17,7 +17,7 @@ TONE_STYLES: Mapping[Tone, str] = MappingProxyType(
 )
 _STYLES = {Looks.OP: "bold", Looks.QUIET: "dim"}
 _GIVES_WAY = {Looks.NAME: 3, Looks.QUIET: 2, Looks.SENTENCE: 2}
-"""Weights with which columns share the room that those of fixed width leave."""
+"""Weights by which columns share the room next to those of fixed width."""
 
 _LONGEST = {Looks.OP: 18}
 _LONGEST_CELL = 60

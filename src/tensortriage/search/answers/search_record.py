@@ -1,4 +1,4 @@
-"""The record of a search: every answer that it used, what each candidate gave, and what it may still cost."""
+"""The record of a search: every answer that it used, the outcome of each candidate, and the remaining budget."""
 
 import contextlib
 import math
@@ -27,9 +27,9 @@ class SearchRecord(Generic[T]):
 
     Args:
         problem: The problem.
-        answers: Where answers come from.
+        answers: The source of answers.
         budget: Limits of the search.
-        observe: Told about every answer.
+        observe: Receives every answer.
 
     Attributes:
         problem: The problem.

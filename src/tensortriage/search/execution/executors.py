@@ -13,7 +13,7 @@ HASHED = 64
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OracleQuestion(Generic[T]):
-    """One run of the oracle: a candidate in the order of the problem, and the how-manieth time it is asked about."""
+    """One run of the oracle: a candidate in the order of the problem, and the number of the run among equal ones."""
 
     candidate: tuple[T, ...]
     attempt: int

@@ -1,10 +1,10 @@
 """Where would the next needed item be? A chance for every item, and the items in the order of that chance.
 
-Three readings are mixed, because nothing says beforehand which one holds: the needed items are near those already found
-(most faults of several ops are faults of neighbours), or they are the suspect ones, or they are anywhere. Near and
-suspect items get a chance that falls with their rank so that the search for one at rank r costs about 1.5 log2(r)
-checks, whatever the number of items; mixing costs a check or so more than knowing the right reading would. What is
-found tells which reading holds, by Bayes' rule.
+Three readings are mixed, because it is unknown beforehand which one holds: the needed items are near those already
+found (most faults of several ops are faults of neighbours), or they are the suspect ones, or they are anywhere. Near
+and suspect items get a chance that falls with their rank so that the search for one at rank r costs about 1.5 log2(r)
+checks, whatever the number of items; mixing costs a check or so more than knowing the right reading would. Found items
+show which reading holds, by Bayes' rule.
 """
 
 import collections
@@ -24,10 +24,10 @@ FALL = 1.5
 LEAST_SHARE = 0.1
 """No reading is ever given up."""
 LATEST = 4
-"""So many of the items found last say what lies between them; a walk through the graph for each."""
+"""The number of items found last whose in-between items are ranked; a walk through the graph for each."""
 
 NEAREST = 4096
-"""Items whose steps from what was found are counted; of those further away only the order of the problem says more.
+"""Items whose steps from the found ones are counted; among those further away only the order of the problem decides.
 With the fall above, all of them together have 1 % of the chance of the near ones, and graphs are larger."""
 
 
@@ -145,8 +145,8 @@ def _walked(problem: SearchProblem[T], sources: Sequence[T]) -> dict[T, int]:
 def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[T]) -> list[int]:
     """Return indices of items by steps from the items found, then suspicion, then distance in the problem's order.
 
-    Of items as near, those between what was found come before those on its far sides: the end of the shortest failing
-    prefix is the farthest of several needed neighbours, so the others mostly lie on the way to it.
+    Of items as near, those between found ones come before those on their far sides: the end of the shortest failing
+    prefix is the furthest of several needed neighbours, so the others mostly lie on the way to it.
     """
     steps = distances(problem, found)
     walks = _walks(problem, found[-LATEST:]) if len(found) > 1 else []

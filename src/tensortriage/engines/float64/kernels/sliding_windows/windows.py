@@ -22,7 +22,7 @@ class Windows:
         kernel: Taps per axis.
         strides: Steps between windows.
         dilations: Steps between taps.
-        pads: Elements added before and after each axis; those after include what ceil mode needs.
+        pads: Elements added before and after each axis; those after include the ones that ceil mode needs.
         given_pads: Elements that the model itself adds before and after.
         counts: Windows per axis.
     """
