@@ -35,7 +35,7 @@ OTHERWISE_SINCE = {
     "Resize": (11, "maps pixels by `asymmetric` before opset 11, and by `half_pixel` by default since"),
     "GroupNormalization": (21, "has a scale per group before opset 21, and one per channel since"),
 }
-"""Operators that compute something else from an opset on, without another attribute: the opset, and what."""
+"""Operators that compute something else from an opset on, without another attribute: the opset, and the difference."""
 QUESTION = "which of its attributes makes the difference?"
 
 
@@ -84,7 +84,7 @@ def attribute_apart(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
 
 
 def _cure(beside: Correspondence, own: str, other: str, ways: Sequence[Meaning]) -> str:
-    """Return what to write into the file, so that it has the original's attributes."""
+    """Return the line to write into the file, so that it has the original's attributes."""
     was = _attributes(beside.original.graph, own)
     names = [name for way in ways for name in way.attributes]
     given = [f"{name}={_said(was[name])}" for name in names if name in was]
@@ -134,7 +134,7 @@ def _attributes(graph: Graph, name: str) -> Mapping[str, object]:
 def _enough(
     inv: Investigation, beside: Correspondence, own: str, told: Mapping[str, Meaning]
 ) -> tuple[list[str], float]:
-    """Return the fewest changes of a node, by their words, that give the file's outputs, and what is left then.
+    """Return the fewest changes of a node, by their words, that give the file's outputs, and the remaining error.
 
     The one that comes nearest is kept, then the one that comes nearest on top of it.
     """

@@ -1,4 +1,4 @@
-"""Does either side interpret an operator differently? Asked of a fault whose place or cause is not known by then."""
+"""Does either side interpret an operator differently? For a fault whose place or cause is not known by then."""
 
 import dataclasses
 import math
@@ -95,7 +95,7 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
 
 
 def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
-    """Return an undecided conclusion with what is left to ask of a program that shows its outputs alone."""
+    """Return an undecided conclusion with advice on a program that shows its outputs alone; None for others."""
     if (
         conclusion.kind is not VerdictKind.INCONCLUSIVE
         or about.who.engine is None

@@ -1,7 +1,7 @@
 """Quantize: an 8-bit model with Q/DQ pairs, its ranges chosen by their effect on held-out samples.
 
-Every requested calibration is tried; the one with the smallest output error on the held-out samples is written,
-with its figures, and with the tensors whose held-out values leave their ranges: those say on what to recalibrate.
+Every requested calibration is tried; the one with the smallest output error on the held-out samples is written, with
+its figures, and with the tensors whose held-out values leave their ranges: those show which samples are missing.
 """
 
 import dataclasses
@@ -145,7 +145,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
     """Quantize a model by the best calibration and write it.
 
     Args:
-        request: What, and how.
+        request: The model, its samples and the options.
         progress: Receives lines about slow steps.
 
     Raises:
@@ -213,7 +213,7 @@ def _calibrated_on_all(
 ) -> Model:
     """Return the chosen model with ranges from the judging samples as well, where those were held out.
 
-    What no longer does what is asked of the outputs, or does clearly worse (by 3 dB), is not taken.
+    A calibration that misses the goal for the outputs, or is clearly worse (by 3 dB), is not taken.
     """
     calibration = Calibration(chosen.tried.calibration)
     if request.holdout is not None or len(samples) < FOLD - 1:

@@ -1,4 +1,4 @@
-"""Steps: run a model step by step on two engines, say which step is wrong first, and have that one diagnosed."""
+"""Steps: run a model step by step on two engines, find the first wrong step, and have that one diagnosed."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ def walk(
 
     Raises:
         TriageError: For bad input, an unknown engine, or an engine that is not usable here.
-        EngineError: When the reference fails at the first step; at a later one the report says so.
+        EngineError: When the reference fails at the first step; at a later one the report notes it.
     """
     reference, target = (usable(text, limits=request.limits) for text in (request.reference, request.target))
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
@@ -161,8 +161,8 @@ def _settled(
 ) -> StepsReport:
     """Return the report with the diagnoses of steps beyond their limits, the first wrong one last.
 
-    A step that is beyond its limit by no more than chance, and of which the diagnosis finds nothing but rounding, is
-    right. Of the steps that chance alone explains the farthest is looked into, for an op may be wrong in it.
+    A step that is beyond its limit by no more than chance, and in which the diagnosis finds nothing but rounding, is
+    right. Of the steps that chance alone explains the furthest is looked into, for an op may be wrong in it.
     """
     rows = {row.step: row for row in report.rows if row.step in in_question}
     precision = resolve(EngineSpec.parse(request.target)).precision

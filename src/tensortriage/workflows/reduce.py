@@ -41,9 +41,9 @@ from tensortriage.values.output_files import check_output
 from tensortriage.workflows.common.judged import output_judge
 
 SHRINK_SECONDS = 60.0
-"""Time for making smaller what engines are asked about; a step takes milliseconds."""
+"""Time for making engines' models smaller; a step takes milliseconds."""
 TRUSTED = Repeats(premise=1, measure=1)
-"""A person is not asked the same thing twice."""
+"""A person sees each candidate once."""
 
 
 class ReduceListener(Listener, Protocol):

@@ -1,4 +1,4 @@
-"""Differences at the ends of a type: what becomes of numbers that it does not hold."""
+"""Differences at the ends of a type: the conversion of numbers that it does not hold."""
 
 import numpy as np
 

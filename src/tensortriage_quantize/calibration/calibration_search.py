@@ -72,7 +72,7 @@ class Ways:
     """Results of all calibrations.
 
     Attributes:
-        found: Those that worked, the best first; at least one.
+        found: The working ones, the best first; at least one.
         refused: Why others did not, by their words.
     """
 

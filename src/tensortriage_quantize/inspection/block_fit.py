@@ -1,4 +1,4 @@
-"""Do the scales of blocks fit the numbers that they are for? What is wrong with them is told by what would be right.
+"""Do the scales of blocks fit the numbers that they are for? A fault is named by the change that would make them right.
 
 The yardstick is the same quantizer with scales chosen for these numbers, each block's largest on the largest element.
 Scales that are no powers of two cannot be held by E8M0, in which MX formats keep them.
@@ -122,7 +122,7 @@ def _mistake(
     blocks: Blocks,
     least: float,
 ) -> tuple[str, str]:
-    """Name the fault: the one change after which the same scales fit, or what they look like."""
+    """Name the fault: the one change after which the same scales fit, or their likely origin."""
     scales, zeros = given
     axis, block, dtype = blocks.axis, blocks.size, blocks.dtype
     if (scales == 1).all():

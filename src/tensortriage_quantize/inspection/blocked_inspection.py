@@ -45,7 +45,7 @@ class BlockRow:
 
 
 NOT_JUDGED = "not-judged"
-"""Kind of what is quantized with scales that are not known."""
+"""Kind of a tensor that is quantized with unknown scales."""
 
 
 def inspect_blocks(model: Model, feeds: Sequence[Feed], *, original: Model | None = None) -> tuple[BlockRow, ...]:

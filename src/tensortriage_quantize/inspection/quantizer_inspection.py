@@ -1,9 +1,9 @@
-"""Every pair of quantizers of a model: does it fit the values it quantizes, and what does it cost at the outputs?
+"""Every pair of quantizers of a model: does it fit the values it quantizes, and what is its cost at the outputs?
 
-Asked of a model alone, however its scales came about: calibrated, learned in training, set by hand. The yardstick is
-the same model without its pairs. One session with a switch per pair tells what each costs alone, and what is left
-without it; the numbers that reach it tell how its error divides into clipping and rounding, and on which feed they are
-largest.
+The question is about a model alone, whatever the source of its scales: calibrated, learned in training, set by hand.
+The yardstick is the same model without its pairs. One session with a switch per pair measures the cost of each alone,
+and the remaining error without it; the numbers that reach it show how its error divides into clipping and rounding, and
+on which feed they are largest.
 """
 
 import dataclasses
@@ -75,7 +75,7 @@ class PairRow:
         error: Relative RMS error of the tensor behind it.
         best_error: The same with the best scale for these numbers.
         alone: Largest relative RMS error of an output when no other pair quantizes.
-        without: The same when all pairs but this one quantize; None when that was not tried.
+        without: The error when all pairs but this one quantize; None when that was not tried.
         words: The fault and its cure; empty where it fits.
         design: Its intended effect besides rounding, in a word: ``ReLU``, ``ReLU6``, ``7 bits``, ``half range`` or
             ``smoothed``; ``ReLU?`` where only the float model could decide; else empty.
@@ -110,7 +110,7 @@ class QuantizersResult:
         inputs: ``real`` or ``random``.
         error: Largest relative RMS error of an output with all pairs, against none; None without pairs.
         pairs: All that can be switched, those first that cost most alone.
-        fixed: Weights that are stored quantized and whose originals are not known; they count as exact.
+        fixed: Weights that are stored quantized and whose originals are unknown; they count as exact.
         remove: The pair whose removal helps most; empty when none helps.
         error_without: The remaining error without it.
         recalibrate: Feeds on which ranges cut off more than they round, the most ranges first.
@@ -143,7 +143,7 @@ def inspect_quantizers(
         model: A model with Q/DQ pairs.
         feeds: Feeds to run, at least one.
         original: The float model, for the originals of weights that are stored quantized.
-        progress: Told what takes a while.
+        progress: Receives the name of a slow step.
 
     Raises:
         ModelError: When there is no pair that can be switched (``quantizers-none``).
@@ -248,7 +248,7 @@ def _smoothed(model: Model, pairs: Sequence[Quantizer], weights: Mapping[str, np
 def _as_relu(found: _Fit, *, unsure: bool) -> _Fit:
     """Return the fit of a pair that is a ReLU, or may be one: a range made for numbers larger than these is no mistake.
 
-    Up to twice as wide is what other samples make; wider ones are told where the ReLU is sure.
+    Other samples make up to twice as wide ones; wider ones are reported where the ReLU is sure.
     """
     fit = found.calibration
     if fit.kind == "scale-too-large" and (unsure or fit.representable[1] < 2.0 * fit.observed[1]):
@@ -261,15 +261,15 @@ def _activations(
 ) -> tuple[dict[str, float], frozenset[str]]:
     """Return the values whose pair is a ReLU or ReLU6, with its upper end, and the uncertain ones.
 
-    It is told by the numbers of the model as it is. A range that begins at 0 and is wider than they need may also have
-    lost its zero point: without the original that is not known.
+    It is recognized by the numbers of the model as it is. A range that begins at 0 and is wider than they need may also
+    have lost its zero point: without the original that is unknown.
 
     Args:
         model: The model.
         pairs: Its pairs.
         feeds: Feeds to run.
         lab: Runs it.
-        known: Values of which the original has the ReLU; None without the original.
+        known: Values with a ReLU in the original; None without the original.
     """
     wanted = {pair.value: pair for pair in pairs if may_rectify(model.graph, pair)}
     parts: dict[str, list[np.ndarray]] = {}
@@ -293,9 +293,9 @@ class _Meant:
 
     Attributes:
         weights: The originals of weights, by the result of the pair.
-        smoothed: Those of them that were smoothed.
-        tops: Where values end whose pair is a ReLU or ReLU6.
-        unsure: Those of these values of which that is not sure.
+        smoothed: The smoothed ones.
+        tops: Upper ends of values whose pair is a ReLU or ReLU6.
+        unsure: Those of these values for which that is uncertain.
     """
 
     weights: Mapping[str, np.ndarray]

@@ -2,8 +2,8 @@
 
 The heavy operators read quantized operands. Where an engine's integer kernel makes nothing but integers (a Conv of ONNX
 Runtime's), its result gets a pair too, behind the Relu or Clip that alone reads it: a quantizer whose lowest number
-stands for 0 is that Relu. What lies between two such kernels and has an integer kernel itself (a residual Add, pooling,
-Concat) is quantized with them, so that whole runs of operators stay in integers.
+stands for 0 is that Relu. Operators between two such kernels that have an integer kernel themselves (a residual Add,
+pooling, Concat) are quantized with them, so that whole runs of operators stay in integers.
 """
 
 import dataclasses

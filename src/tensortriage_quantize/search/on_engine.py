@@ -1,7 +1,7 @@
 """A quantized model on its target engine, and the nodes that stay float to make it good enough.
 
-Emulation says which nodes to try; the engine has the last word, for it optimizes what it loads: what counts is the file
-as it is written, where it will run.
+Emulation sets the order of the nodes to try; the engine has the last word, for it optimizes the file that it loads: the
+written file counts, on the engine that will run it.
 """
 
 import contextlib

@@ -24,7 +24,7 @@ class ConsistencyReport:
         rows: Rows of the batch; 0 where the model has none to compare.
         made_up_rows: How many of them were made up.
         inputs: ``real`` or ``random``.
-        answers: One per relation, in the order they were asked.
+        answers: One per relation, in the order of the questions.
         unasked: Reasons for skipped relations; empty when all were checked.
     """
 

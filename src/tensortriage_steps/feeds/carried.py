@@ -1,8 +1,8 @@
 """Pairs of outputs of a step and inputs of the next: caches of keys and values, states of recurrent networks.
 
-Exporters name both after one thing, and differ in the word that says which of the two it is: ``present.0.key`` and
-``past_key_values.0.key``, ``hn`` and ``h0``. Names that are equal without that word, of one type and with shapes that
-may fit, are a pair; nothing else is guessed.
+Exporters give both one name with different words for the two sides: ``present.0.key`` and ``past_key_values.0.key``,
+``hn`` and ``h0``. Names that are equal without that word, of one type and with shapes that may fit, are a pair; nothing
+else is guessed.
 """
 
 import dataclasses
@@ -26,8 +26,8 @@ _OLD_END = re.compile(r"(?:[._/](?:in|input|prev|old|past|0)|(?<=^[hc])0)$")
 _NEW_END = re.compile(r"(?:[._/](?:out|output|next|new|present|updated|n|1)|(?<=^[hc])n|(?<=[a-z])N)$")
 _OLD_WITHIN = re.compile(r"(?<=[._/])(?:in|input|prev|old|past)[._/]")
 _NEW_WITHIN = re.compile(r"(?<=[._/])(?:out|output|next|new|present|updated)[._/]")
-"""Words by which exporters tell the two: transformers and Optimum (``past_key_values``, ``present``), torch.onnx of
-caches given as lists (``past_key_0``), PyTorch's recurrent modules (``h0``/``hn``, ``h_0``/``h_n``, ``c0``/``cn``),
+"""Words by which exporters distinguish the two: transformers and Optimum (``past_key_values``, ``present``), torch.onnx
+of caches given as lists (``past_key_0``), PyTorch's recurrent modules (``h0``/``hn``, ``h_0``/``h_n``, ``c0``/``cn``),
 Silero and other streaming models (``state``/``stateN``), MobileCLIP-like ``x_in``/``x_out``, WeNet
 (``att_cache``/``r_att_cache``), and lists of either (``cache_out_0``)."""
 

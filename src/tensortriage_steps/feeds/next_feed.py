@@ -1,8 +1,8 @@
 """The inputs of the next step: the model's own state, the next token, a mask one longer, the next position.
 
-What an input is for is told by its name, type and shape, as exporters of decoders name them; what no rule knows stays
-what it was at the first step. Names of masks mislead: which other readings there are is said too, for who can try them
-on an engine. Nothing here runs a model.
+The role of an input follows from its name, type and shape, as exporters of decoders name them; an input that no rule
+knows keeps its value of the first step. Names of masks mislead: their other readings are listed too, for callers that
+can try them on an engine. Nothing here runs a model.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ _BEAMS = re.compile(r"(^|[._])beam_?(idx|index|indices|ids?)$")
 _LOGITS = re.compile(r"(^|[._])logits?$")
 
 MOST_MASKS = 3
-"""Masks of which other readings are tried."""
+"""Masks that have other readings to try."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,16 +40,16 @@ class StepRoles:
     Attributes:
         carry: Pairs of an output and the input that receives it in the next step.
         tokens: Input that takes token ids ``[batch, sequence]``; empty without one.
-        masks: Inputs that say which positions count; their last axis is as long as the sequence so far.
+        masks: Inputs that mark the positions that count; their last axis is as long as the sequence so far.
         windowed: Masks whose last axis is as long as the caches' contents and the new tokens, no longer.
         seen: Masks of something else, such as the encoder's input; they stay unchanged.
         positions: Inputs that count positions.
-        logits: Output of scores over the vocabulary, of which the largest is the next token; empty without one.
+        logits: Output of scores over the vocabulary, whose largest is the next token; empty without one.
         grown: Axes along which carried inputs grow, by input.
         sized: Masks of a size that the model fixes, as caches that do not grow have them: their positions are shown as
             they are filled.
-        branch: Input that says whether caches hold anything, as decoders have it that are merged of two.
-        beams: Input that says which row of the batch each row continues with.
+        branch: Input that selects whether caches hold anything, in decoders that are merged of two.
+        beams: Input that holds the row of the batch which each row continues.
     """
 
     carry: tuple[Carry, ...]
@@ -314,7 +314,7 @@ def _longer(mask: np.ndarray, count: int, *, rows: int) -> np.ndarray:
     """Return a mask with more positions, each shown like the last one to itself.
 
     Args:
-        mask: ``[batch, length]``, or ``[..., queries, length]`` of which the last query sees itself.
+        mask: ``[batch, length]``, or ``[..., queries, length]`` whose last query sees itself.
         count: How many positions more.
         rows: 1 where the queries of the next step are the new positions alone; else all queries stay.
     """
@@ -333,7 +333,8 @@ def _filled(name: str, mask: np.ndarray, count: int) -> np.ndarray:
 
     Args:
         name: The input.
-        mask: ``[batch, size]``, or ``[..., queries, size]`` of which the last query is taken; what is largest is shown.
+        mask: ``[batch, size]``, or ``[..., queries, size]``, where the last query counts; the largest values are
+            visible.
         count: How many positions more.
 
     Raises:

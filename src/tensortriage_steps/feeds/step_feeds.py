@@ -37,7 +37,7 @@ class StepFeeds:
         steps: How many steps there are.
         first: The first feed.
         origin: Whether it was given or made up.
-        notes: Inputs with another role than their name says.
+        notes: Inputs whose role differs from their name.
 
     Raises:
         UsageError: When nothing leads from one step to the next, or possible pairs are not named so
@@ -170,7 +170,7 @@ class StepFeeds:
         """Return the feed that follows from a step of an engine on its own states: the reference's in all but these.
 
         Args:
-            who: Tells engines and evaluations apart: each has a process of the script, which may remember what it made.
+            who: Name of the engine or evaluation: each has a process of the script, which may keep a state of its own.
             step: The number of the step.
             feed: The engine's feed.
             outputs: Its outputs.
@@ -182,7 +182,7 @@ class StepFeeds:
         return self._checked(made | {name: right[name] for name in self.roles.told})
 
     def own_states(self, right: Arrays, outputs: Arrays, feed: Arrays) -> dict[str, np.ndarray]:
-        """Return a feed with the states that follow from a step: its outputs, and the feed that it had."""
+        """Return a feed with the states that follow from a step: its outputs, and its former feed."""
         return {**right, **self.roles.state(outputs, feed)}
 
     def length(self, feed: Arrays) -> int:

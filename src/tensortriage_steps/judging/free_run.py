@@ -1,8 +1,8 @@
 """Both engines generating on their own tokens and states: the step where they part, and whether it counts.
 
-A token that another one ties with is no fault: within the rounding of a run on its own states either may win. After
-the first that differs the two say different things, and no later token of that row of the batch can be compared; the
-other rows go on.
+A token that ties with another one is no fault: within the rounding of a run on its own states either may win. After the
+first that differs the two continue differently, and no later token of that row of the batch can be compared; the other
+rows go on.
 """
 
 import dataclasses

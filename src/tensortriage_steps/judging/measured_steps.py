@@ -1,8 +1,8 @@
 """One step after the other: the target on the reference's states, and in parallel the target on its own.
 
-Fed alike, both engines answer the same question at every step, so that the first step that is wrong is where the fault
-is and not where it shows. On its own states the target drifts, as any healthy engine does by rounding; how far it may
-is what the healthy evaluations do that carry on their own states as well.
+With equal feeds, both engines answer the same question at every step, so that the first wrong step is the place of the
+fault. On its own states the target drifts, as any healthy engine does by rounding; its limit is the drift of the
+healthy evaluations that carry on their own states as well.
 """
 
 import contextlib

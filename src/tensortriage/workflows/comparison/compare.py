@@ -63,7 +63,7 @@ def compare(
         request: The user's request.
         record: Sees every output before it is compared.
         on_feed: Sees every feed before it is run.
-        say: Hears what is being done.
+        say: Receives progress lines.
 
     Raises:
         TriageError: For bad input, and when there is nothing to compare.

@@ -1,7 +1,7 @@
 """Does the reference compute what the model defines? Saved results and scripts are judged before they judge.
 
-Golden values of another model, or of another version of it, would be taken for the truth otherwise, and every engine
-that runs this one for wrong, or worse: for right within the distance of the two.
+Golden values of another model, or of another version of it, would pass for the truth otherwise, and every engine that
+runs this one would be wrong, or worse: right within the distance of the two.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class ReferenceJudge:
     Args:
         model: The model.
         tolerances: The user's own; none to judge by the envelope.
-        lab: Where the model is evaluated.
+        lab: The lab that evaluates the model.
 
     Attributes:
         found: Values that are not the model's.

@@ -1,6 +1,6 @@
 """Judging saved comparisons again by other limits, from the numbers that were kept, without any engine.
 
-What is within a limit is decided by `tensortriage.compare.judgement.tolerance` alone, which is handed the saved number.
+`tensortriage.compare.judgement.tolerance` alone decides whether a saved number is within its limit.
 """
 
 import dataclasses
@@ -141,7 +141,7 @@ def _needs_tensors(what: str) -> UsageError:
 
 
 def _limited(result: AccuracyResult, tolerance: Tolerance | None, aggregation: str) -> AccuracyResult:
-    """Return a result whose entries hold the limits that they are to be judged by."""
+    """Return a result whose entries hold the new limits."""
     if tolerance is None:
         return dataclasses.replace(result, aggregation=aggregation)
     pairs = tuple(

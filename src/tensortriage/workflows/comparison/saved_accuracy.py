@@ -50,7 +50,7 @@ class SavedAccuracy:
 
     Attributes:
         results: One per comparison function.
-        verdicts: Those whose stored verdicts stand when no limits are given.
+        verdicts: Stored verdicts that stand when no limits are given.
     """
 
     results: tuple[AccuracyResult, ...]

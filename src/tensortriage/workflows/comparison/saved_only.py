@@ -1,7 +1,7 @@
 """Comparing saved outputs with each other, without any model.
 
-Without the model nothing says what rounding may cost, nor whether the reference is what the model computes. So outputs
-are judged by tolerances alone, and the result says that the reference was not judged.
+Without the model neither the cost of rounding is known, nor whether the reference computes the model. So outputs are
+judged by tolerances alone, and the result notes that the reference was not judged.
 """
 
 from collections.abc import Sequence

@@ -35,7 +35,7 @@ class Accuracies:
         asked: The user's question.
         metric: The metric.
         least: The smallest mean that will do; None for that of the reference.
-        feeding: Where all feeds come from.
+        feeding: The source of all feeds.
     """
 
     inv: Investigation
@@ -103,7 +103,7 @@ class WantedFix:
     """The goal of a remedy.
 
     Attributes:
-        file: Where to write the changed model; None for nowhere.
+        file: The changed model's file; None to write none.
         accuracies: Scores of engines; None without a metric.
         accuracy: Scores of reference and target.
     """
@@ -125,7 +125,7 @@ def no_fix(conclusion: Conclusion, fix: Path | None, why: str = "") -> str:
 
     Args:
         conclusion: The conclusion of the investigation.
-        fix: Where a model was to be written.
+        fix: The file that was to be written.
         why: The reason; by default that of the verdict.
     """
     if fix is None:

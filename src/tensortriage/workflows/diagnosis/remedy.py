@@ -1,10 +1,9 @@
 """The remedy: a change that is tried on the deployed target before it is proposed, with the error before and after.
 
-The first is the guide's: the sanitized model, its constants folded. What else may help follows from the verdict: fusion
-breakers and engine options were found and verified on the way; ops whose
-values leave the format's range, or that are wrong in a narrow format, are kept in fp32. The latter is tried on the
-target as it would be deployed: with the engine's own option for it where there is one, else as an ONNX file that is
-typed that way, on the engine told to compute as the file says.
+The first is the guide's: the sanitized model, its constants folded. Others follow from the verdict: fusion breakers and
+engine options were found and verified on the way; ops whose values leave the format's range, or that are wrong in a
+narrow format, are kept in fp32. The latter is tried on the target as it would be deployed: with the engine's own option
+for it where there is one, else as an ONNX file with such types, on the engine in the mode that follows a file's types.
 """
 
 import dataclasses
@@ -85,7 +84,7 @@ def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, wa
         inv: The investigation.
         evidence: Its evidence.
         conclusion: Its conclusion.
-        wanted: Where to write the changed model, and who scores it.
+        wanted: The changed model's file, and the scores to reach.
     """
     if conclusion.kind.exit_code != 1 or conclusion.kind in NOT_THE_TARGET:
         return None
@@ -201,8 +200,8 @@ class Effect:
 
     Attributes:
         error: Largest error of an output over all feeds.
-        right: Whether it makes the target right: every output is within its limit, or off by no more than rounding to
-            the format, or what the target's hardware is expected to choose, explains.
+        right: Whether it makes the target right: every output is within its limit, or its error is explained by
+            rounding to the format, or by the expected choices of the target's hardware.
         words: The remaining error, or why it cannot be measured.
     """
 
@@ -289,7 +288,7 @@ def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: 
 
 
 def fix_words(inv: Investigation, conclusion: Conclusion, remedy: Remedy | None, fix: Path | None) -> str:
-    """Return what ``--fix`` wrote, or that it wrote nothing and why; nothing where it was not requested."""
+    """Return the file that ``--fix`` wrote, or why it wrote none; nothing where it was not requested."""
     if fix is None or (remedy is not None and remedy.file):
         how = f"; {remedy.note}" if remedy is not None and remedy.note else ""
         return "" if fix is None or remedy is None else f"{fix} is written: {remedy.summary}{how}"

@@ -1,4 +1,4 @@
-"""The verdict, written once: of what the ladder came to, and of all that was found out after it."""
+"""The verdict, written once: from the ladder's conclusion, and from all later findings."""
 
 import dataclasses
 import shlex
@@ -19,7 +19,7 @@ from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.workflows.diagnosis.culprit_origins import with_origin
 
 MOST_SENTENCES = 4
-"""Findings told of one tensor, the strongest ones."""
+"""Findings reported for one tensor, the strongest ones."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] =
     Args:
         end: The ladder's result.
         found: Later findings.
-        graphs: Where the modules of culprits are looked up, the user's model first.
+        graphs: Graphs with the modules of culprits, the user's model first.
         sizes: Sizes of the inputs that were made up, in words.
     """
     conclusion, evidence, inv = end.conclusion, end.evidence, end.investigation

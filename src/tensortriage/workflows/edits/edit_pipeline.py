@@ -1,4 +1,4 @@
-"""Common parts of all edits of a model: load, apply passes one after another, prove, write, tell what was done."""
+"""Common parts of all edits of a model: load, apply passes one after another, prove, write, report."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from tensortriage.workflows.edits.requests import ProofRequest, Source, Target
 from tensortriage.workflows.edits.verify_edit import EditStage, Proof, prove, weight_bytes
 
 Pass = tuple[str, Callable[[Model], Model]]
-"""Name of a pass, and what it does."""
+"""Name of a pass, and the pass."""
 
 
 def model_to_edit(source: Source, target: Target) -> Model:

@@ -1,8 +1,8 @@
 """The proof that an edited model computes the same: run before and after, name the pass that broke it.
 
-Both are run on ONNX Runtime without optimizations, on the user's feeds or on made-up data. An output may move by what
-two healthy fp32 engines may differ by (its noise floor), no more. Where nothing can be proven (an operator that the
-engine lacks, results that differ from run to run) the proof says so instead.
+Both are run on ONNX Runtime without optimizations, on the user's feeds or on made-up data. An output may move by the
+difference between two healthy fp32 engines (its noise floor), no more. Where nothing can be proven (an operator that
+the engine lacks, results that differ from run to run) the proof gives the reason instead.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from tensortriage.workflows.edits.requests import ProofRequest, Verify
 
 MOST_FEEDS = 8
 LARGE_BYTES = 2 << 30
-"""Weights beyond which a model is not run unless asked to: running takes as much memory."""
+"""Weights beyond which a model is run only on request: running takes as much memory."""
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -56,10 +56,10 @@ class OutputProof:
 
     Attributes:
         name: The output.
-        relative_rms_error: Its error relative to the RMS of what was computed before; share of unequal elements for
-            integers, booleans and strings.
+        relative_rms_error: Its error relative to the RMS of the former output; share of unequal elements for integers,
+            booleans and strings.
         limit: The allowed move.
-        ratio: The error relative to what was allowed.
+        ratio: The error relative to the limit.
     """
 
     name: str
@@ -153,7 +153,7 @@ def weight_bytes(model: Model) -> int:
 
 
 def check_weights(model: Model, *, large: bool) -> None:
-    """Refuse to run a model whose weights are not there, or are many.
+    """Refuse to run a model whose weights are missing, or are many.
 
     Args:
         model: The model.
@@ -341,7 +341,7 @@ def _with_outputs(model: Model, outputs: Sequence[str]) -> Model:
 
 
 def _all_lost(arrays: Arrays) -> bool:
-    """Return whether there is nothing but NaN and Inf in all outputs, of which at least one is not empty."""
+    """Return whether all outputs, at least one of them not empty, hold nothing but NaN and Inf."""
     floats = [array for array in arrays.values() if array.dtype.kind not in "biuUSO" and array.size]
     if len(floats) < len([array for array in arrays.values() if array.size]) or not floats:
         return False
