@@ -76,7 +76,7 @@ def with_target(request: BuildRequest, tensorrt: EngineFlags) -> BuildRequest:
     """Return the request with the engine to build: the named one, else that of Polygraphy's TensorRT flags.
 
     Raises:
-        UsageError: When neither says, or both do (``target-missing``, ``usage``).
+        UsageError: When neither or both name the engine (``target-missing``, ``usage``).
     """
     flag, target = tensorrt.any_given("save_tactics", "load_tactics"), request.target
     if target and flag:

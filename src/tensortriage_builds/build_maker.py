@@ -168,7 +168,7 @@ class EngineBench:
         spec: Engine and options.
         judge: Decides whether a build is good.
         base: Choices that every build is given.
-        files: Where the judge finds a build.
+        files: Place of a build for the judge.
         record: Whether builds report their tactics, where the engine can.
     """
 

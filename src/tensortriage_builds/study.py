@@ -1,9 +1,9 @@
 """Builds a model repeatedly until enough is known, then reports the result.
 
-Three things can be known. If all builds come out alike: that the other kind is rare, which takes a number of builds
-that follows from the rate and the confidence wanted. If both kinds were seen and tactics can be given: nothing more is
-needed, since the guilty choice is found by giving them. If they cannot: a choice that goes with failure so clearly that
-it is the cause with the confidence wanted, or the rate of failure itself.
+There are three possible results. If all builds are alike: that the other kind is rare, which takes a number of builds
+that follows from the rate and the wanted confidence. If both kinds were seen and tactics can be forced: nothing more is
+needed, since forcing them finds the guilty choice. If they cannot: a choice that goes with failure so clearly that it
+is the cause with the wanted confidence, or the rate of failure itself.
 """
 
 import dataclasses
@@ -60,8 +60,8 @@ class Studying:
         goal: The build that is wanted.
         engine: Spec of the engine, for the record.
         cache: Keeps the answers of the search.
-        built: Told of every free build.
-        searched: Told of every build with given tactics.
+        built: Receives every free build.
+        searched: Receives every build with forced tactics.
     """
 
     bench: EngineBench

@@ -1,10 +1,9 @@
 """Matches the tensors of a given file with the model's, and finds the order of their axes there.
 
-Files that other tools converted keep names, order and layout only as their converter chose. Tensors are told by name,
-then by type and shape, then by place; axes by the habits of converters, and by every order where none of these fits.
-Nothing is reshaped but by axes of one entry. Where more than one way is left, whoever has results of the model to hold
-them against tries them (`tensortriage.runs.analyses.given_layouts`), or the user says which: ``layout=`` and
-``names=``.
+Files that other tools converted keep names, order and layout only as their converter chose. Tensors are matched by
+name, then by type and shape, then by place; axes by the habits of converters, and by every order where none of these
+fits. Nothing is reshaped but by axes of one entry. Where more than one way is left, a caller with results of the model
+tries them (`tensortriage.runs.analyses.given_layouts`), or the user names one: ``layout=`` and ``names=``.
 """
 
 import dataclasses
@@ -103,7 +102,7 @@ class Arrangement:
     """One way in which a file may hold a model's inputs and outputs.
 
     Attributes:
-        inputs: Those that the file takes.
+        inputs: Inputs of the file.
         outputs: Outputs of the model.
         options: Options that declare it: for tensors whose layout differs in the file, and for those whose layout is
             ambiguous.
@@ -178,7 +177,7 @@ def arrangements(
     Args:
         declared: Inputs and outputs of the model.
         held: Tensors of the file.
-        options: ``layout`` and ``names``, where the user says them.
+        options: ``layout`` and ``names``, where the user gives them.
 
     Raises:
         BuildFailed: When the file holds tensors that are none of the model's in any order (``file-mismatch``).

@@ -1,8 +1,8 @@
 """Converted files cached in a folder by content: each model is converted once per case.
 
-Converters take seconds, and one diagnosis asks for the same file several times: deployed, watched, at other settings
-of the runtime. What identifies a conversion is the model, the options that the converter reads, and the packages that
-are installed where it runs.
+Converters take seconds, and one diagnosis needs the same file several times: deployed, watched, at other settings of
+the runtime. A conversion is identified by the model, the options that the converter reads, and the packages that are
+installed where it runs.
 """
 
 import hashlib
@@ -26,8 +26,8 @@ class Conversions:
     """Builds in a worker whose adapter converts first, or takes an earlier conversion.
 
     An adapter that takes part understands the option ``converted``, a file that it wrote, and its sessions answer the
-    question ``converted`` with that file's bytes; they tell ``conversion_seconds``. For a given file it is what the
-    adapter converts to learn of it.
+    question ``converted`` with that file's bytes, and report ``conversion_seconds``. For a given file it is the
+    conversion that the adapter makes to read it.
 
     Args:
         isolated: The adapter.

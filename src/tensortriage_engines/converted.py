@@ -1,7 +1,7 @@
 """Engines that run a file in their own format, which a converter makes from the ONNX model: their common part.
 
 The converter is part of the build, in the worker, and its refusal is a refusal to build. Where it keeps the names of
-values, inner ones are seen in the very file that runs, and the operators of the file are told as ONNX nodes.
+values, inner ones are seen in the very file that runs, and the operators of the file are reported as ONNX nodes.
 """
 
 import dataclasses

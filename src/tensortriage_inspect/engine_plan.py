@@ -21,7 +21,8 @@ def inspect_plan(
 
     Raises:
         ModelError: When the file is no sound model.
-        UsageError: For a malformed spec or unknown option, or when the engine cannot tell its plan (``plan-unknown``).
+        UsageError: For a malformed spec or unknown option, or when the engine cannot report its plan
+            (``plan-unknown``).
         EngineMissing: When the engine cannot be used here.
         EngineError: When it cannot build the model.
     """

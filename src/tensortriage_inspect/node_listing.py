@@ -33,7 +33,7 @@ class LayerFacts:
         inputs: Its inputs, types and shapes as far as declared; an omitted one has an empty name.
         outputs: Output values, in the same form.
         attributes: Name to text.
-        origin: Module, class and line of the source network from which it was made, as far as the file says.
+        origin: Module, class and line of the source network from which it was made, as far as the file holds them.
     """
 
     where: str

@@ -1,6 +1,6 @@
 """A model as text in the layout of ``polygraphy inspect model``, for scripts that read it.
 
-The layout was taken from what Polygraphy 0.53.6 prints: sections of the interface, initializers and nodes; tensors as
+The layout follows the output of Polygraphy 0.53.6: sections of the interface, initializers and nodes; tensors as
 ``{name [dtype=float32, shape=(1, 3)]}``; attributes behind the name of their node.
 """
 

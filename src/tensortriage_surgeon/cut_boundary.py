@@ -44,7 +44,7 @@ def boundary_of(
         model: The model to cut from.
         chosen: Names of nodes; None for the nodes between inputs and outputs.
         inputs: Values at which to start; None for the model's inputs.
-        outputs: Values at which to end; None for the model's outputs, or for what leaves the chosen nodes.
+        outputs: Values at which to end; None for the model's outputs, or for values that leave the chosen nodes.
 
     Raises:
         UsageError: For an unknown value (``value-unknown``), a constant or an output among the inputs
@@ -97,7 +97,7 @@ def with_boundary(
     inputs: Mapping[str, ValueSpec] | None,
     outputs: Mapping[str, DType | None] | None,
 ) -> Model:
-    """Return a cut model with its inputs in the order of the boundary, and typed as the user said.
+    """Return a cut model with its inputs in the order of the boundary, and the user's types.
 
     Raises:
         UsageError: When the user's type is not the value's (slug ``type-contradicts``).

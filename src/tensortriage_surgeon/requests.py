@@ -92,7 +92,7 @@ class SanitizeRequest:
         fold: How to fold constants; None not to.
         feeding: Data for running the model.
         proof: How to prove the result.
-        strict: Whether a shape for what is no input is an error; else it is warned about.
+        strict: Whether a shape for a name that is no input is an error; else it is a warning.
     """
 
     # fmt: off
@@ -129,10 +129,10 @@ class ExtractRequest:
         target: The file to write.
         nodes: Nodes to cut out; with none, the cut lies between `inputs` and `outputs`.
         inputs: Values at which the cut starts, with type and shape as far as given; None for the model's inputs.
-        outputs: Values at which it ends, with type as far as given; None for the model's outputs, or for what leaves
-            the chosen nodes.
+        outputs: Values at which it ends, with type as far as given; None for the model's outputs, or for values that
+            leave the chosen nodes.
         feeding: Data for running the model.
-        keep_data: Whether the data that lead to the cut, and what it must give, are written next to it.
+        keep_data: Whether the data that reach the cut, and its right outputs, are written next to it.
     """
 
     # fmt: off

@@ -1,7 +1,7 @@
 """An engine that contradicts itself: a planted fault that shows under a condition, without a wrong reference.
 
-The conditions are those under which kernels of real engines were wrong: a size of the batch, another stream, the
-number of threads, where inputs lie in memory, what was run before. As a script engine::
+The conditions are those under which kernels of real engines were wrong: a size of the batch, another stream, the number
+of threads, the addresses of inputs, earlier runs. As a script engine::
 
     from tensortriage_testing import ContradictingEngine as Engine
 

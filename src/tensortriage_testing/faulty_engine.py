@@ -1,10 +1,10 @@
 """An engine that is right except for a planted fault: ONNX Runtime with one wrong operator.
 
-A tool that claims to find the faulty operator of an engine must be tried on engines whose faulty operator is known.
-The fault is keyed by node name, and names survive cuts and explosions, so a reduced model misbehaves exactly when it
-still holds the node (and, for a fault of a fusion, its neighbour). Every run computes the right values first; the
-value at the fault's place is changed in numpy and put back into a second run, so a kind of fault is a numpy function
-of a few lines and all else stays bit for bit what ONNX Runtime computes without optimizations.
+A tool that claims to find the faulty operator of an engine must be tried on engines whose faulty operator is known. The
+fault is keyed by node name, and names survive cuts and explosions, so a reduced model misbehaves exactly when it still
+holds the node (and, for a fault of a fusion, its neighbour). Every run computes the right values first; the value at
+the fault's place is changed in numpy and put back into a second run, so a kind of fault is a numpy function of a few
+lines and all else stays bit for bit the result of ONNX Runtime without optimizations.
 
 As a script engine, which keeps crashes and hangs in a process of their own:
 

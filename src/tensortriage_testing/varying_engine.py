@@ -1,8 +1,8 @@
 """An engine whose builds differ: for every node it picks one of several tactics, and one tactic of one node is faulty.
 
-That is how intermittent failures of real engines come about: what runs a layer is chosen by timing, so a wrong kernel
-is in some builds and not in others. Here the choice is drawn at random. Choices can be recorded and forced, as with
-real engines. The fault is any of `tensortriage_testing.Fault`, in the words of `FaultyEngine`::
+Intermittent failures of real engines come about in that way: timing chooses the kernel of a layer, so a wrong kernel is
+in some builds and not in others. Here the choice is drawn at random. Choices can be recorded and forced, as with real
+engines. The fault is any of `tensortriage_testing.Fault`, in the words of `FaultyEngine`::
 
     # varying.py
     from tensortriage_testing import VaryingEngine as Engine

@@ -1,7 +1,7 @@
 """PyTorch: options and names here, the network in `tensortriage_torch.worker`, in an interpreter that has PyTorch.
 
-``torch:FILE.pt2`` or ``torch:FILE.py:FUNCTION``. The ONNX file that is "built" says which values are meant; the numbers
-are the network's own, eager or compiled. So PyTorch is the truth about an exported file, or, compiled, an engine under
+``torch:FILE.pt2`` or ``torch:FILE.py:FUNCTION``. The ONNX file that is "built" only selects the values; the numbers are
+the network's own, eager or compiled. So PyTorch is the truth about an exported file, or, compiled, an engine under
 suspicion.
 """
 
@@ -80,8 +80,8 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the precision word of these options; fp32 for fp64, which is at least as good.
 
-        Off the CPU, a network in float32 computes in what PyTorch's own settings say, once the user's file has run:
-        they are read back. TF32 where they cannot be, for cuDNN uses it unless it is told not to.
+        Off the CPU, a network in float32 computes as PyTorch's own settings prescribe, once the user's file has run:
+        they are read back. TF32 where they cannot be, since cuDNN uses it by default.
         """
         settings = _settings(read_options(options, self.options))
         word = str(settings.get("dtype", ""))
@@ -123,7 +123,7 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
 
         Args:
             options: As for `compile`; the function that they name gives example inputs.
-            folder: Where to; it is made.
+            folder: The folder to write to; it is made.
             exporter: One of `tensortriage_torch.export.EXPORTERS`.
 
         Raises:

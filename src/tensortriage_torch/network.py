@@ -63,8 +63,8 @@ class TorchNetwork:
         """Return the network's value for each value of the model, as it is exported on this feed.
 
         Args:
-            operations: Whether single operations count, for which the network is exported here; if not, only what
-                modules return is known.
+            operations: Whether single operations count, for which the network is exported here; if not, only results of
+                modules are known.
         """
         made: tuple[Operation, ...] = ()
         if operations:

@@ -1,6 +1,6 @@
 """Properties of a PyTorch network apart from its values: whether every instance and call is the same, and its weights.
 
-Weights are told by a few of their numbers; see `tensortriage_torch.worker.premises`.
+Weights are compared by a few of their numbers; see `tensortriage_torch.worker.premises`.
 """
 
 import dataclasses

@@ -109,7 +109,7 @@ def convert(
     Args:
         title: The converter's name in messages.
         command: Program and arguments.
-        folder: Where it runs.
+        folder: Its working directory.
         made: Files that are there afterwards, or it has failed.
         said: Picks, of its printed lines, stripped and without empty ones, those with the reason of a failure.
 

@@ -177,7 +177,7 @@ def decode(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarray:
 
 
 def memory_type(label: str) -> "np.dtype[Any]":
-    """Return the numpy type in which arrays of this element type are handed out."""
+    """Return the numpy type of arrays with this element type."""
     if label == "string":
         return np.dtype(object)
     raw = np.dtype(FORMATS[label].raw)

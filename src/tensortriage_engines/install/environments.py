@@ -49,7 +49,7 @@ class Environment:
 
     Attributes:
         engine: The requested engine, or the provider of one.
-        name: Name of the folder: the same, or with the requested version.
+        name: Name of the folder: the engine's, or with the requested version.
         python: Interpreter of the environment, for ``worker=``.
         requirements: The installed requirements.
         version: Version that the engine reports there.
@@ -155,7 +155,7 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
         say: Receives lines about slow steps.
 
     Raises:
-        UsageError: When there is no recipe for that engine (``environment-unknown``), for what is no version or one
+        UsageError: When there is no recipe for that engine (``environment-unknown``), for a malformed version or one
             older than the adapter knows (``environment-version``), and where the environment cannot be
             (``environment-path``, ``environment-foreign``, ``environment-busy``, ``home-missing``).
         EngineMissing: When it cannot be made, or the engine does not work in it (``environment-failed``).

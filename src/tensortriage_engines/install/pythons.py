@@ -1,7 +1,7 @@
 """The Python that packages are installed into: this one, or one on the PATH, of pyenv or of uv that has wheels.
 
-Wheels are for some Pythons only. Which ones a release has them for, the package index is asked once pip has found none
-for the Python that was tried first.
+Wheels are for some Pythons only. When pip has found none of a release for the first Python, the package index is
+queried for the Pythons that it has wheels for.
 """
 
 import os

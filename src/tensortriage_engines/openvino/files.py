@@ -1,6 +1,6 @@
 """OpenVINO with a file of its own, made by ovc, NNCF, Optimum or an exporter: the engine ``openvino`` with ``file=``.
 
-The file runs as it is. What it holds is read, too: as an ONNX model it is judged like every other file that was made of
+The file runs as it is. Its contents are read, too: as an ONNX model it is judged like every other file that was made of
 the model, so that a wrong weight, a wrong range or a step too many is named.
 """
 
@@ -87,7 +87,7 @@ class FileSession(ArrangedSession):
     """A loaded file; made by `OpenVinoFileEngine.compile`."""
 
     def plan(self) -> None:
-        """Return None: what runs is the file's graph, not the model's."""
+        """Return None: the file's graph runs, not the model's."""
         return
 
 

@@ -21,7 +21,7 @@ class StoredConstant:
     Attributes:
         name: Its name in the file.
         array: The stored numbers.
-        dtype: OpenVINO's word for what they are converted to; empty where they are not.
+        dtype: OpenVINO's word for the type that they are converted to; empty where they are not.
         zero: Zero point, subtracted then.
         scale: Scale, the factor after that.
         names: Of the value that comes of it.

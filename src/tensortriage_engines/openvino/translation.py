@@ -40,7 +40,7 @@ def translated(file: Intermediate, model: Model, way: Arrangement, declared: tup
         file: The parsed file.
         model: The one that it was made of.
         way: How its inputs and outputs are the model's.
-        declared: Those of the model.
+        declared: Inputs and outputs of the model.
 
     Raises:
         Untranslatable: When a layer has no form in ONNX here.

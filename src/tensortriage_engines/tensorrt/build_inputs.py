@@ -1,6 +1,6 @@
 """Inputs of the adapter: the model file, converted where necessary, and the options of the build.
 
-Which way a format is reached is decided here, by what the release offers; see `tensortriage_engines.tensorrt.engine`.
+The way to reach a format is decided here, by the release's abilities; see `tensortriage_engines.tensorrt.engine`.
 """
 
 import json
@@ -94,7 +94,7 @@ class Prepared:
         """Refuse requests that only a builder with weak typing could meet.
 
         Raises:
-            UsageError: For formats beside the one that the model has or is converted to, and for nodes to keep in
+            UsageError: For formats other than the one that the model has or is converted to, and for nodes to keep in
                 float32 in a model that is built as it is typed: the build would go on without them.
         """
         asked = ""

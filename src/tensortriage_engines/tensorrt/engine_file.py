@@ -84,7 +84,7 @@ def build_engine(model: Path, output: Path, options: Mapping[str, str]) -> Built
 
 
 def build_and_show(request: ConvertRequest, tensorrt: EngineFlags, precision: str, *, as_json: bool) -> None:
-    """Build an engine, calibrated with the feeds where it needs them; print what was built, and how to repeat it.
+    """Build an engine, calibrated with the feeds where it needs them; print the result, and how to repeat it.
 
     Args:
         request: The model, the file to write, and the nodes to keep.

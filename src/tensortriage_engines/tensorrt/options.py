@@ -1,4 +1,4 @@
-"""The options of the engine ``tensorrt``: what they mean, and their checked form for the adapter."""
+"""The options of the engine ``tensorrt``: their meaning, and their checked form for the adapter."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""The fixture ``triage``: a model on an engine, saved as a baseline or checked against one, as the options say."""
+"""The fixture ``triage``: a model on an engine, saved as a baseline or checked against one, as the options require."""
 
 import re
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
 """Changes against a baseline: the model, its data, the engine, a version, an output, the verdict.
 
-An output is as it was while it lies within what a healthy engine may be off by. Where it did not when it was saved,
-for the engine is wrong, or takes a freedom that a diagnosis checked, it is as it was while it is no further from what
-was saved than two healthy engines may be from each other (`tensortriage.diagnose`: both limits together). What lies
-beyond is a change, unless a diagnosis of the whole acquits it.
+An output is unchanged while it lies within a healthy engine's limit. If it did not when it was saved, because the
+engine is wrong, or takes a freedom that a diagnosis checked, it is unchanged while it is no further from the saved one
+than two healthy engines may be from each other (`tensortriage.diagnose`: both limits together). Beyond that it is a
+change, unless a diagnosis of the whole acquits it.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from tensortriage_fleet.baseline.measured import BaselineModel, MeasuredTarget
 MOST = 4
 """Names that a sentence lists."""
 UNSTEADY = ("intermittent", "nondeterministic-run")
-"""Verdicts of engines whose outputs are others each time."""
+"""Verdicts on engines whose outputs vary."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Change:
         sentence: The former and the current state, for people.
         feed: Feed of an output.
         output: Name of an output.
-        error: How far the output is off, relative; of what is right, or else of what was saved.
+        error: The output's relative error, against the right one, or else against the saved one.
         limit: The limit of that.
         ratio: Error relative to it.
         nodes: Nodes of the model that are others, as ``Conv 'name'``; culprits of a verdict.

@@ -1,4 +1,4 @@
-"""Asks a target for its outputs, and healthy evaluations of the model for theirs, and keeps their figures."""
+"""Runs a target for its outputs, and healthy evaluations of the model for theirs, and keeps their figures."""
 
 import dataclasses
 import functools
@@ -40,7 +40,7 @@ from tensortriage_fleet.baseline.request import MeasureRequest
 SHORT = 12
 """Hexadecimal digits of the digest of a node or an input, which is compared with that of its own place only."""
 TOLD = ("python", "tensortriage", "numpy", "onnx", "onnx_ir", "machine")
-"""Versions that outputs may depend on beside the engine's own."""
+"""Versions that outputs may depend on in addition to the engine's own."""
 PATIENCE_SECONDS = 60.0
 Arrays = Mapping[str, np.ndarray]
 Pick = Callable[[np.ndarray], np.ndarray]

@@ -17,9 +17,9 @@ class BaselineModel:
     """A model.
 
     Attributes:
-        path: Its file, from the folder that holds that of the baselines; empty for one that only a test knows.
+        path: Its file, relative to the folder of the baselines' file; empty for one that only a test knows.
         sha256: Fingerprint of structure and weights.
-        nodes: Digest of each node: what it is, what it reads, and its weights.
+        nodes: Digest of each node: its operator and attributes, its operands, and its weights.
     """
 
     path: str
@@ -49,7 +49,7 @@ class BaselineEngine:
         precision: The format that it computes in.
         hardware: Its class of hardware.
         device: Its report of its devices.
-        code: Digest of the files that it is made of, by name: a script, what that imports, libraries.
+        code: Digest of its files, by name: a script, its imports, libraries.
     """
 
     spec: str

@@ -1,7 +1,7 @@
 """The questions behind a baseline, as cells of a batch: each a process of its own, kept by content.
 
 ``measure`` runs the target, ``envelope`` evaluates the model as healthy engines do, ``diagnose`` diagnoses. A check
-measures; what it finds as it was is not asked anything else.
+measures; on unchanged results it runs nothing else.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _ALONE = Crossing(reference=False, tolerance=False, case=False)
 INSTALLED = "site-packages"
 _DOCUMENTS = ("tensortriage.baseline-", "tensortriage.report/")
 _SAID = (0, 1, 4)
-"""Exit codes of a command that said something of its model."""
+"""Exit codes of a command with a result about its model."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Answered:
     Attributes:
         ending: How its command ended.
         folder: Folder of its files.
-        kept: Whether an earlier command had asked it.
+        kept: Whether the answer was in the case already.
         home: Folder of the engine's file; None where it has none.
     """
 
@@ -54,7 +54,7 @@ class Answered:
 
     @property
     def said(self) -> bool:
-        """Whether it said something of the model."""
+        """Whether it has a result about the model."""
         told = str(document_of(self.folder / DOCUMENT).get("format", ""))
         return self.ending.code in _SAID and told.startswith(_DOCUMENTS)
 
@@ -95,12 +95,12 @@ class Answered:
 
 
 class BaselineQuestions:
-    """Asks about models on targets; a context manager that holds the case.
+    """Runs questions about models on targets; a context manager that holds the case.
 
     Args:
         request: The command.
         root: The folder that paths go from.
-        tell: Hears how many of how many questions have been answered, and the seconds left.
+        tell: Receives the number of answered questions, that of all, and the seconds left.
     """
 
     def __init__(self, request: BaselineRequest, root: Path, tell: Callable[[str], None]) -> None:

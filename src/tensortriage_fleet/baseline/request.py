@@ -73,7 +73,7 @@ class MeasureRequest:
     Attributes:
         model: The model.
         target: The engine.
-        envelope: Whether healthy evaluations are asked in its place.
+        envelope: Whether healthy evaluations run in its place.
         output: File for the target's outputs; None for none.
     """
 

@@ -21,7 +21,7 @@ class EntryOutcome(enum.Enum):
     SAVED = "saved"
     REMOVED = "removed"
     UNJUDGED = "unjudged"
-    """It differs, and nobody can say whether that is healthy."""
+    """It differs, and it is unknown whether that is healthy."""
     NOT_CHECKED = "not-checked"
     """It could not be run: an engine that is missing, bad input, a time-out."""
 
@@ -37,9 +37,9 @@ class BaselineEntry:
         changes: Differences from the baseline, whether or not a check fails by them.
         verdict: The diagnosis of now, where there was need of one.
         reason: Why it could not be run or judged; empty otherwise.
-        code: Exit code of what could not be run; None for a time-out, and otherwise.
+        code: Exit code of a command that could not run; None for a time-out, and otherwise.
         report: Page of the diagnosis, from the case; empty for none.
-        kept: Whether nothing had to be asked.
+        kept: Whether all answers were in the case already.
         made_up: Whether its data are made up.
     """
 

@@ -1,7 +1,7 @@
 """Saves, checks and updates baselines.
 
-Every model is measured on every target. Where something is another than it was, and only there, a diagnosis says
-whether that is healthy, and at which op it begins.
+Every model is measured on every target. Where something has changed, and only there, a diagnosis decides whether that
+is healthy, and at which op it begins.
 """
 
 import dataclasses
@@ -49,8 +49,8 @@ def run_baselines(
         command: ``save``, ``check`` or ``update``.
         request: Models, targets, and where their baselines are.
         accept: Whether an update is written.
-        observe: Told of every model on every target.
-        tell: Told what is being done.
+        observe: Receives every model on every target.
+        tell: Receives progress lines.
 
     Raises:
         TriageError: For bad input.
@@ -77,7 +77,7 @@ class _Study:
         command: ``save``, ``check`` or ``update``.
         request: Its request.
         folder: The baselines.
-        questions: Where models and engines are asked.
+        questions: Runs models and engines.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Which models, with which data, on which targets: what is named, what lies next to a model, what a baseline says."""
+"""Which models, with which data, on which targets: from the user, from files next to a model, from a baseline."""
 
 import dataclasses
 import os
@@ -123,7 +123,7 @@ def _beside(root: Path, model: str) -> tuple[str, ...]:
 
 
 def _from_root(target: str, root: Path) -> str:
-    """Return a spec whose file, if it has one, is named from the root."""
+    """Return a spec whose file, if it has one, is relative to the root."""
     spec = EngineSpec.parse(target)
     file = spec.options.get("file", "")
     if not file:

@@ -106,7 +106,7 @@ class BatchResult:
 
     @property
     def exit_code(self) -> int:
-        """Exit code: 0 when all is as expected; a batch of which nothing ran has shown nothing."""
+        """Exit code: 0 when all is as expected; a batch in which nothing ran has shown nothing."""
         return 0 if self.count_of(CellOutcome.AS_EXPECTED) and not self._bad else 1
 
     @property

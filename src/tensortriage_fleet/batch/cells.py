@@ -126,7 +126,7 @@ def cells(batch: BatchFile, source: Path) -> tuple[Cell, ...]:
 
 
 def named_by(rule: CellPattern, cell: Cell) -> bool:
-    """Whether a rule names a cell; one that asks for a target names no cell without."""
+    """Whether a rule names a cell; one with a target names no cell without."""
     return all(
         value and fnmatch.fnmatchcase(value, pattern)
         for value, pattern in ((getattr(cell, key), pattern) for key, pattern in _places(rule).items())

@@ -57,7 +57,7 @@ class CommandPool:
 
         Args:
             cluster: The cluster; None for this machine.
-            jobs: How many run at once on this machine; a cluster says itself how many it has room for.
+            jobs: How many run at once on this machine; a cluster reports how many it has room for.
             needs: All resources that will be requested.
 
         Raises:

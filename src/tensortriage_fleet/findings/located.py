@@ -13,7 +13,7 @@ import msgspec
 from tensortriage_fleet.findings.finding import Document, Finding, findings_of, kind_of
 
 _NOT_AS_IT_WAS = ("changed", "new", "gone", "unjudged", "not-checked")
-"""Outcomes of a model on a target, of ``triage baseline check``, that are told."""
+"""Outcomes of a model on a target, of ``triage baseline check``, that are reported."""
 UNEXPECTED = "unexpected"
 """Rule of a cell that is not as expected though its command found nothing wrong."""
 

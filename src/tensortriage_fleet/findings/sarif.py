@@ -1,8 +1,8 @@
 """Findings as SARIF 2.1.0 (OASIS, errata 1), which code scanning of GitHub, Azure DevOps and editors read.
 
 A result lies at the line of the source that its node was made from, or in the model's file, and names the node as its
-logical location. Its fingerprint is of what was asked and what is to blame, not of figures: a finding stays the same
-one when a run is off by another digit.
+logical location. Its fingerprint is of the question and the culprit, not of figures: a finding stays the same one when
+a run is off by another digit.
 """
 
 import hashlib
@@ -37,8 +37,8 @@ def sarif(found: Sequence[Located], repository: Repository, *, about: str, docum
 
     Args:
         found: The findings; none where all is well.
-        repository: Where files are.
-        about: Names what was asked, so that logs of several questions stand beside each other.
+        repository: The repository that holds the files.
+        about: Name of the question, so that logs of several questions can be uploaded together.
         document: Path of the document; the place of what names no model.
     """
     rules = list(dict.fromkeys(located.finding.rule for located in found))

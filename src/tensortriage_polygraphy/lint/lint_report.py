@@ -1,7 +1,7 @@
 """``triage polygraphy check lint``: the report, the lines and the verdict that Polygraphy would give.
 
-It knows onnx.checker, every node on ONNX Runtime, names that occur twice, and what nothing uses; our rules are left
-out. Messages are those of Polygraphy 0.53.6, as scripts compare them.
+It knows onnx.checker, every node on ONNX Runtime, names that occur twice, and unused parts; our rules are left out.
+Messages are those of Polygraphy 0.53.6, as scripts compare them.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ class LintEntry:
     Attributes:
         level: ``exception`` or ``warning``.
         source: The linter that reports it.
-        message: What.
+        message: The finding.
         node: The node it is about; empty for the whole model.
         op_type: Operator of the node.
     """
@@ -67,7 +67,7 @@ def lint(request: LintRequest, output: Path | None) -> bool:
 
 
 def report_unreadable(error: ModelError, output: Path | None) -> None:
-    """Tell and write that there is no model in the file."""
+    """Report and write that there is no model in the file."""
     message = f"Error parsing message with type 'onnx.ModelProto': {error.message}"
     _finish([LintEntry("exception", "onnx_loader", message)], [], [], output)
 
@@ -79,7 +79,7 @@ def report(found: LintReport, model: Path, external_data_dir: Path | None, outpu
         found: Our linter's findings.
         model: The file.
         external_data_dir: Folder of external data, when not that of the model.
-        output: Where the report is written; None for nowhere.
+        output: File of the report; None to write none.
 
     Returns:
         Whether the model passes there.

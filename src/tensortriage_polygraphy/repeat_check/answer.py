@@ -46,7 +46,7 @@ def repeat_and_show(
     """Repeat a check (or ask, when it has no words), show the result and exit.
 
     Raises:
-        click.UsageError: Without ``--until`` where Polygraphy asks for it.
+        click.UsageError: Without ``--until`` where Polygraphy requires it.
     """
     context = click.get_current_context()
     polygraphy = isinstance(dialect(), PolygraphyDialect)

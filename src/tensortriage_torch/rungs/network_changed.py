@@ -1,9 +1,9 @@
 """Is the exported model still the network? PyTorch's own values are judged before any engine is.
 
-The network runs in its own interpreter; its outputs, and every inner value that the exporter's metadata name, are held
-against the envelope of the ONNX model. What lies outside was changed by the export: the first such value on the way to
-a wrong output, all values before it being right, is what the nodes between them make wrong. Values of single operations
-cost an export of the network, and are asked for only where the results of its modules do not settle it.
+The network runs in its own interpreter; its outputs, and every inner value that the exporter's metadata name, are
+compared with the envelope of the ONNX model. A value outside was changed by the export: for the first such value on the
+way to a wrong output, all values before it being right, the nodes between them are to blame. Values of single
+operations cost an export of the network, and are requested only where the results of its modules do not settle it.
 """
 
 import dataclasses
@@ -159,8 +159,8 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
 def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[NetworkValues, dict[str, Dispute]]:
     """Return values that differ from the model's, and all values by the names that the model's numbers match.
 
-    A value of which the file names no more than a module stands for what the last of the modules joined there returns,
-    unless it is what an earlier one does.
+    A value for which the file names only a module stands for the result of the last of the modules joined there, unless
+    it is that of an earlier one.
     """
 
     def judged(arrays: Mapping[str, np.ndarray]) -> dict[str, Dispute]:
@@ -295,7 +295,7 @@ def kind_of(node: Node, origins: Sequence[NodeOrigin]) -> NodeOrigin | None:
 def unlike_the_network(graph: Graph, nodes: Sequence[Node], operations: Collection[str]) -> Node:
     """Return the first node of an operation that the network lacks; if it has all of them, the last one that computes.
 
-    Nodes that only move what an operation computed, as those around a GRU do, say nothing of it.
+    Nodes that only move an operation's result, as those around a GRU do, prove nothing about it.
     """
     for node in nodes if operations else ():
         name = graph.origin(node.name).fx_node

@@ -1,8 +1,8 @@
 """Is it the network that the file was exported from, made, called and fed alike? Asked where file and network differ.
 
-What a network is apart from its values (made again, called again, its weights, its modules) says whether any value can
-be compared. Whether inputs were exchanged, or a step before or after the network is on one side only, is tried: fed, or
-read, accordingly, the two agree. Each answer is a sentence with its cure; None is left to those who look at nodes.
+The network's other properties (made again, called again, its weights, its modules) decide whether any value can be
+compared. Whether inputs were exchanged, or a step before or after the network is on one side only, is tried: fed, or
+read, accordingly, the two agree. Each answer is a sentence with its cure; None is left to the questions about nodes.
 """
 
 import dataclasses

@@ -25,7 +25,7 @@ from tensortriage_torch.network import TorchNetwork
 from tensortriage_torch.traced_values import Trace, around, leaving, several
 
 _MODULES_SEEN = 0.9
-"""Share of a file's modules of which a result is compared; fewer, and single operations are asked for their values."""
+"""Share of a file's modules with a compared result; with fewer, values of single operations are requested."""
 
 
 class Inner(enum.Enum):
@@ -179,7 +179,8 @@ def _otherwise(
 def _apart(asked: TorchNetwork, model: Model, known: Collection[str]) -> dict[str, tuple[np.ndarray, ...]]:
     """Return possible counterparts of values that leave one module together: its result tensors of their shape.
 
-    Where the file does not tell it, and as many values leave as tensors are returned, the one at the same place first.
+    Where the file does not decide it, and as many values leave as tensors are returned, the one at the same place
+    first.
     """
     declared = value_specs(model)
     modules = {module: values for module, values in several(model).items() if set(values) - set(known)}
@@ -201,7 +202,7 @@ def _in_declared_shapes(
 ) -> dict[str, np.ndarray]:
     """Return values in the model's shapes, without those that do not fit.
 
-    The Reshape that ends an operation may have been joined with the next one: what is left has another rank.
+    The Reshape that ends an operation may have been joined with the next one: the value then has another rank.
     """
     found = {}
     for name, array in arrays.items():

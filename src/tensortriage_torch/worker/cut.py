@@ -1,6 +1,6 @@
 """A part of a network as a module of its own: operations of its exported program, as code, with weights and inputs.
 
-What ``torch.export`` makes of a network is cut, not the user's classes: the part runs where their source is not, and
+The cut is made in the graph of ``torch.export``, not in the user's classes: the part runs without their source, and
 holds nothing of the network but these operations, the weights that they use, and the values that reach them.
 """
 

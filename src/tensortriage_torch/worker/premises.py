@@ -1,7 +1,7 @@
 """Conditions that make a comparison with a network void: it differs every time, or was not the exported one.
 
-Numbers alone are told, of the network made again, called again, and of its weights; what they mean for a file is for
-those to say who have the file.
+Only numbers are returned, of the network made again, called again, and of its weights; their meaning for a file is
+decided where the file is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def called_again(torch: Any, module: Any, call: Call) -> Dict[str, Any]:
     """Call a network three times on the same inputs, and return the changes with random numbers and with calls.
 
     ``random`` and ``state`` are relative differences of its results; ``buffers`` those that calls change. ``module`` is
-    the first innermost module whose result is another, empty for what lies between modules.
+    the first innermost module whose result differs, empty for operations between modules.
     """
     before = {name: tensor.clone() for name, tensor in module.state_dict().items() if isinstance(tensor, torch.Tensor)}
     with torch.random.fork_rng(devices=[]), torch.no_grad():

@@ -1,10 +1,10 @@
 """LiteRT (TensorFlow Lite): onnx2tf converts the model as part of the build, ai_edge_litert runs the file.
 
 Seen with onnx2tf 2.6.9 and ai_edge_litert 2.1.2: inputs and outputs keep their order, but not always their names; a
-scalar becomes one element of rank 1; int64 may become int32; what a convolution or pooling makes leaves the file with
-its channels last. So both are known here by place, and results get the shape, the layout and the type that the host
-says the model declares. The converter's report says which tensor holds which value of the
-model; a name that begins with a slash has ``wa`` in front of it there.
+scalar becomes one element of rank 1; int64 may become int32; the results of convolutions and poolings leave the file
+with their channels last. So both are known here by place, and results get the shape, the layout and the type of the
+model, which the host passes. The converter's report names the value of the model that each tensor holds; a name that
+begins with a slash has ``wa`` in front of it there.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def _converted(model: Path, options: Mapping[str, str], inputs: List[Dict[str, A
 
 
 def _results(interpreter: Any) -> List[Dict[str, Any]]:
-    """Return the outputs with the shapes that they have once it ran: what files declare may be another (seen: onnx2tf).
+    """Return the outputs with their shapes after the run: files may declare others (seen: onnx2tf).
 
     Raises:
         AdapterError: When it does not run, in the runtime's words.

@@ -1,8 +1,8 @@
 """Findings in a TensorRT log about a build, read line by line during the build.
 
-The log is the only place where TensorRT tells that weights do not fit a format, or that a constraint was not kept. A
-`LogMiner` keeps the lines that say so and the last ones of any kind for an error's reason, and hands every line on to
-who reads tactics out of it; nothing else is kept, since a verbose log has gigabytes.
+The log is the only place where TensorRT reports that weights do not fit a format, or that a constraint was not kept. A
+`LogMiner` keeps those lines, and the last ones of any kind for an error's reason, and passes every line to the reader
+of tactics; nothing else is kept, since a verbose log has gigabytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From an ONNX file to a TensorRT network, and the annotation of its layers: marks, precisions, owners.
 
 Models are parsed by path: external data are then mapped, and there is no 2 GB limit. A layer belongs to the ONNX node
-that its metadata names; where there are none (TensorRT 8.5), layers are told apart by the values they make: the parser
-adds the layers of one node in one go, the last of which makes the node's value.
+that its metadata names; where there are none (TensorRT 8.5), layers are identified by the values they make: the parser
+adds the layers of one node in one go, and the last of them makes the node's value.
 """
 
 from __future__ import annotations
