@@ -53,7 +53,7 @@ class BuildRequest:
     external_data_dir: Path | None = external_data_field()
     goal: BuildGoal = part(factory=BuildGoal)
     record: bool = flag(
-        "--no-tactics", "Build exactly as deployed: recording tactics may change what an engine builds.", default=True)
+        "--no-tactics", "Build exactly as deployed: recording tactics may change an engine's build.", default=True)
     check: "CheckSpec | None" = part(factory=CheckOptions)
     output: Path | None = option(
         "--output -o", "FILE", "File for the good engine, which can be rebuilt.",

@@ -32,7 +32,7 @@ def inspect_plan(
         plan = lab.plan(spec, model)
     if plan is None:
         raise UsageError(
-            f"engine '{spec.name}' cannot report what it runs for {path}",
+            f"engine '{spec.name}' cannot report its plan for {path}",
             slug="plan-unknown",
             cure="inspect the plan of an engine that can: onnxruntime, openvino",
         )

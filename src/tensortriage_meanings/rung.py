@@ -105,7 +105,7 @@ def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
     return dataclasses.replace(
         conclusion,
         summary=f"{conclusion.summary}; neither another input nor a known difference of meaning gives its outputs, so "
-        "that its network may be another one: compare its file with --target-model, which tells other weights, or have "
+        "that its network may be another one: compare its file with --target-model, which shows other weights, or have "
         "it run the model that it is given, so that its ops can be asked one by one",
     )
 

@@ -42,14 +42,14 @@ class FoldArguments:
     """Options of constant folding."""
 
     # fmt: off
-    fold: bool = flag("--fold-constants", "Compute what does not depend on the inputs.", group=FOLDING)
+    fold: bool = flag("--fold-constants", "Compute nodes that do not depend on the inputs.", group=FOLDING)
     limit: str = option(
         "--fold-size-threshold", "BYTES", "Do not fold results larger than this, e.g. 16M  [default: 1G].", default="")
     passes: int | None = option(
         "--num-passes --num-const-fold-passes", "N", "Folding passes  [default: until nothing changes].",
         default=None, least=1, rare=True)
     shapes: bool = flag(
-        "--no-fold-shapes", "Do not fold Shape nodes and what depends on them.", default=True, rare=True)
+        "--no-fold-shapes", "Do not fold Shape nodes and the nodes that depend on them.", default=True, rare=True)
     infer: bool = no_inference_field()
     infer_each: bool = flag(
         "--no-per-pass-shape-inference", "No shape inference before each folding pass.",

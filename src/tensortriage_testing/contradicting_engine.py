@@ -30,7 +30,7 @@ class ContradictingEngine(FaultyEngine):
         **FaultyEngine.options,
         "when": "condition of the fault: odd-batch, batch-of=N, misaligned, strided, buffer-again, inputs-written, "
         "other-stream, threads=N or shape-again (default: always)",
-        "threads": "threads that it is told to use (default 2)",
+        "threads": "number of its threads (default 2)",
     }
 
     def _open(self, original: Model, fault: Fault | None, specs: Mapping[str, ValueSpec], given: Options) -> Session:

@@ -90,7 +90,7 @@ class FaultyEngine(ReportsPrecision, OffersLadder):
         "fused_with": "nodes joined with + without which, or with a marked value between, the fault does not show",
         "from_level": "level of optimization from which the fault shows (default: every one)",
         "optimization": "level: " + ", ".join(LEVELS) + " (default all); changes nothing but whether the fault shows",
-        "plan": "false for an engine that does not tell its plan (default true)",
+        "plan": "false for an engine that does not report its plan (default true)",
         "dtype": "element type of the value that the fault needs to show",
         "build_chance": "share of builds that have the fault (default 1)",
         "run_chance": "share of runs that have it (default 1)",

@@ -21,7 +21,7 @@ class SaturatingEngine(FaultyEngine):
     name: ClassVar[str] = "saturating"
     options: ClassVar[Mapping[str, str]] = {
         **FaultyEngine.options,
-        "fused": "false for one that computes what is between pairs of quantizers in floating point (default true)",
+        "fused": "false for one that computes in floating point between pairs of quantizers (default true)",
     }
 
     def _open(self, original: Model, fault: Fault | None, specs: Mapping[str, ValueSpec], given: Options) -> Session:

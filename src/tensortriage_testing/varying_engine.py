@@ -54,7 +54,7 @@ class VaryingEngine(ReportsPrecision, VariesBuilds, PinsTactics, SavesEngines):
         "load_tactics": "file of tactics (tensortriage.tactics/1) to take instead of drawing",
         "timing_cache": "file of the keys that tactics can be given for; read if it exists, and written",
         "keyed": "true: tactics are entries of a timing cache, and can be given only where it has them",
-        "save_engine": "file to write the engine to (here: what it is made of)",
+        "save_engine": "file to write the engine to (here: its choices)",
     }
 
     def __init__(self, *, limits: Limits | None = None) -> None:

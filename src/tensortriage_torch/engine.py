@@ -64,7 +64,7 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
         "file": "FILE.pt2 of torch.export.save, or a Python file (written after the colon)",
         "attribute": "its function that returns the module, or (module, example_inputs) (written after a second colon)",
         "device": "where it runs: cpu (default), cuda, ...",
-        "dtype": "fp32, fp64, fp16 or bf16: what weights and floating point inputs become (default: as they are)",
+        "dtype": "fp32, fp64, fp16 or bf16: type of weights and floating point inputs (default: as they are)",
         "compile": "eager (default), or a backend of torch.compile: aot_eager, inductor-unfused, inductor",
         "worker": WORKER_OPTION,
     }

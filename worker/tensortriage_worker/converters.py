@@ -134,7 +134,7 @@ def convert(
     text = _COLOURS.sub("", done.stdout.decode("utf-8", "replace")).replace("\r", "\n")
     lines = said([line.strip() for line in text.splitlines() if line.strip()])
     ending = "" if done.returncode >= 0 else "signal {}: ".format(-done.returncode)
-    words = " | ".join(lines) or "it said nothing"
+    words = " | ".join(lines) or "it gave no reason"
     raise AdapterError(AdapterFailure.BUILD, "{} failed: {}{}".format(title, ending, words))
 
 

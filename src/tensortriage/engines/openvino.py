@@ -51,7 +51,7 @@ class OpenVinoEngine(
 
     name: ClassVar[str] = "openvino"
     options: ClassVar[Mapping[str, str]] = {
-        "precision": "fp32, bf16, fp16, dynamic (as the model is typed) or auto (what the device does by default)",
+        "precision": "fp32, bf16, fp16, dynamic (as the model is typed) or auto (the device's default)",
         "device": "OpenVINO device (default CPU)",
         "threads": "threads for inference (default: all cores)",
         "hint.KEY": "OpenVINO hint: hint.performance, hint.execution or hint.requests",

@@ -92,7 +92,7 @@ KIND_WORDS: Mapping[VerdictKind, KindWords] = MappingProxyType(
         VerdictKind.ENGINE_HANG: _problem("The engine hangs", "The target did not finish within its time limit."),
         VerdictKind.INCONCLUSIVE: KindWords(
             "Not decided",
-            "The evidence does not single out one explanation; the steps say what is missing.",
+            "The evidence does not single out one explanation; the steps name the missing evidence.",
             Tone.UNSURE,
         ),
     }

@@ -60,7 +60,7 @@ def _usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> E
         raise UsageError(
             f"{spec} is an engine from a file, which runs as a whole and cannot be rebuilt",
             slug="engine-given",
-            cure=f"name what it was built with in place of the file, e.g. {spec.with_options(options)}",
+            cure=f"name the options of its build in place of the file, e.g. {spec.with_options(options)}",
         )
     available = engine.availability()
     if not available.usable and "worker" not in spec.options:  # another Python is asked when it is started

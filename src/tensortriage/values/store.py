@@ -275,7 +275,7 @@ class MappedStore:
         except KeyError:
             raise _damaged(path, f"tensor '{name}' is not in it") from None
         if DType.from_numpy(array.dtype) is not spec.dtype or array.shape != spec.shape:
-            raise _damaged(path, f"tensor '{name}' is not what the index says")
+            raise _damaged(path, f"tensor '{name}' differs from the index")
         return array
 
     def verify(self) -> None:

@@ -172,8 +172,7 @@ def failed(reason: str, *, cure: str = "") -> EngineMissing:
     return EngineMissing(
         f"the environment cannot be made: {reason}",
         slug="environment-failed",
-        cure=cure
-        or "read what pip printed; without a network, point pip at your packages (PIP_INDEX_URL, PIP_FIND_LINKS)",
+        cure=cure or "read pip's output; without a network, point pip at your packages (PIP_INDEX_URL, PIP_FIND_LINKS)",
     )
 
 

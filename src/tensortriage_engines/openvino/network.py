@@ -214,7 +214,7 @@ class OnnxGraph:
 
     def _dequantized(self, stored: StoredConstant, name: str) -> str:
         """Write integers that represent real numbers."""
-        assert stored.scale is not None, "asked of quantized numbers"
+        assert stored.scale is not None, "only for quantized numbers"
         block, zero = stored.block(), stored.zero
         real = TYPES[stored.dtype]
         fits = zero is None or (np.array_equal(zero, np.rint(zero)) and _fits(zero, stored.array.dtype))

@@ -83,7 +83,7 @@ class StoredConstant:
 
         None where they differ along several.
         """
-        assert self.scale is not None, "asked of quantized numbers"
+        assert self.scale is not None, "only for quantized numbers"
         if self.scale.size == 1:
             return None, None
         sizes = [1] * (self.array.ndim - self.scale.ndim) + list(self.scale.shape)

@@ -123,7 +123,7 @@ class TensorrtOptions:
     strip_plan: bool = flag("--strip-plan", "Build an engine without the weights that can be refitted.", rare=True)
     direct_io: bool = flag("--direct-io", "Do not reformat inputs and outputs.", rare=True)
     trt_safety_restricted: bool = flag(
-        "--trt-safety-restricted", "Use only what TensorRT's safety scope allows.", rare=True)
+        "--trt-safety-restricted", "Use only features of TensorRT's safety scope.", rare=True)
     use_dla: bool = flag("--use-dla", "Run on a deep learning accelerator.", rare=True)
     allow_gpu_fallback: bool = flag("--allow-gpu-fallback", "Run unsupported layers on the GPU.", rare=True)
     weight_streaming: bool = flag("--weight-streaming", "Allow weights to be streamed from the host.", rare=True)

@@ -110,7 +110,7 @@ def _moved(feed: str, name: str, kept: SavedOutput, right: KeptTensor | None, fo
     if limit is not None and apart.within(limit):
         return
     ratio = None if not limit else apart.error / limit
-    off = "off" if by_right else "from what it was"
+    off = "off" if by_right else "away from the saved one"
     known = f", {times(ratio)} its limit" if ratio is not None else ""
     shape = f" (shape {list(kept.target.shape)} -> {list(found.shape)})" if kept.target.shape != found.shape else ""
     size = (

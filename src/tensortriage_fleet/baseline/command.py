@@ -56,7 +56,7 @@ Examples:
 {EXIT_CODES}""")  # fmt: skip
 def update(
     request: BaselineRequest,
-    yes: bool = flag("--yes --accept", "Write the baseline; without it, show what would be accepted."),
+    yes: bool = flag("--yes --accept", "Write the baseline; without it, show the changes that would be accepted."),
     *,
     as_json: bool,
 ) -> None:

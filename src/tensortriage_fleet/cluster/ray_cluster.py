@@ -131,7 +131,7 @@ class Cluster:
             raise EngineMissing(
                 f"the cluster {self._spec.text} failed ({type(error).__name__}: {_first_line(error)})",
                 slug="cluster-failed",
-                cure="start the cluster again and run the same command: what had ended is not run again",
+                cure="start the cluster again and run the same command: finished tasks are not run again",
             ) from error
 
     def _look(self) -> None:
@@ -147,7 +147,7 @@ class Cluster:
             raise EngineMissing(
                 f"the head of the cluster {self._spec.text} is gone",
                 slug="cluster-head-lost",
-                cure="start the cluster again and run the same command: what had ended is not run again",
+                cure="start the cluster again and run the same command: finished tasks are not run again",
             )
 
     def cancel(self, reference: Any) -> None:

@@ -293,7 +293,7 @@ BODIES: tuple[MeaningRow, ...] = (
     ),
     body(
         "Gelu",
-        "GELU were x * Sigmoid(1.702 x), not the form that the attribute approximate says",
+        "GELU were x * Sigmoid(1.702 x), not the form that the attribute approximate selects",
         "(x) => (y) { r0 = Constant<value_float=1.702>() r = CastLike(r0, x) m = Mul(x, r) g = Sigmoid(m) "
         "y = Mul(x, g) }",
         "take the same form of GELU on both sides (approximate)",

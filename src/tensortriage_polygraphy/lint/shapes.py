@@ -70,7 +70,7 @@ def _positions(subject: LintSubject) -> Iterator[LintFinding]:
                 "positions-in-float",
                 cast,
                 "positions become floating point here and end in a sine: fp16 holds them up to 2048, bf16 up to 256",
-                f"keep '{cast.name}' and what follows up to '{node.name}' in fp32",
+                f"keep '{cast.name}' and the ops up to '{node.name}' in fp32",
                 severity=Severity.PROBLEM if narrow else Severity.HINT,
             )
 

@@ -31,7 +31,7 @@ class RepeatGoal:
         "--width", "SHARE", "Width of the 95 % interval at which the failure rate counts as known.",
         default=0.2, above=0, below=1)
     most_runs: int = option(
-        "--max-runs", "N", "Largest number of runs, unless --until says how many.", default=1000, least=1)
+        "--max-runs", "N", "Largest number of runs, unless --until sets the number.", default=1000, least=1)
     seconds: float | None = option(
         "--budget", "SECONDS", "Time after which no new run begins.", default=None, least=0)
     # fmt: on

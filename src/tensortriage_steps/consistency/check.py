@@ -123,7 +123,7 @@ def _relations(
     if masked is not None:
         yield masked
     else:
-        unasked.append("padding: no input says which positions are hidden")
+        unasked.append("padding: no input marks the hidden positions")
     yield from check.whole_claims(
         base, another_feed(model, base, samples), unasked, streams=request.streams, threads=True
     )

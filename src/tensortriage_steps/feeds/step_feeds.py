@@ -273,7 +273,7 @@ def _unnamed(left: tuple[Carry, ...]) -> UsageError:
         f"no output is named like an input, but '{pair.output}' has type and shape of '{pair.input}': "
         "whether it is carried is unknown",
         slug="steps-nothing-carried",
-        cure=f"name what is carried: --carry '{pair.output}={pair.input}', with one * on both sides for several; "
+        cure=f"name the carried values: --carry '{pair.output}={pair.input}', with one * on both sides for several; "
         "--carry none if nothing is",
     )
 

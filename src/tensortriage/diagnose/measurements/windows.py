@@ -24,7 +24,7 @@ GROWTH = 4
 SEEDS = 3
 """Jumps of the in-context error around which windows are grown."""
 
-FUNCTIONS = "functions with what feeds them"
+FUNCTIONS = "functions with the ops that feed them"
 """The round of `functions_with_makers`."""
 
 Round = tuple[str, list[tuple[str, ...]]]

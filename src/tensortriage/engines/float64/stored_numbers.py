@@ -22,8 +22,8 @@ _LEAST_WRITTEN = 2.0**-23
 class CutsOff(enum.Enum):
     """Values that quantizers clip."""
 
-    RANGE = "what is beyond the range of their integers"
-    SIGN = "what is beyond 0 where a range ends there, and beyond a whole number at its other end, as of Relu and Relu6"
+    RANGE = "values beyond the range of their integers"
+    SIGN = "values beyond 0 where a range ends there, and beyond a whole number at its other end, as of Relu and Relu6"
     NOTHING = "nothing"
 
 

@@ -76,7 +76,7 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
         "config.KEY": "session config entry, e.g. config.session.disable_prepacking=1",
         "custom_ops": "shared library with custom operators",
         "ep": "execution provider from a plugin library, in a worker: its name, e.g. qnn, or the library's path",
-        "ep_name": "name to register the library of ep under (default: what its package says, or the file's name)",
+        "ep_name": "name to register the library of ep under (default: the name in its package, or the file's name)",
         "ep_option.KEY": "option of the provider ep, e.g. ep_option.soc_model=60",
         "fallback": "allow (default) or refuse: whether nodes that the provider ep does not take may run on the CPU",
         "file": "precompiled or optimized model (EPContext, .ort), to run instead of a whole model; "

@@ -66,7 +66,7 @@ def goal_of(
                 f"the reference itself has {magnitude(own, 6)} by {request.metric.words}, less than "
                 f"{magnitude(least, 6)}",
                 slug="precision-goal-unreachable",
-                cure="lower --metric-min, or leave it out to ask for what the reference reaches",
+                cure="lower --metric-min, or leave it out to require the reference's own score",
             )
         return MetricGoal(request.metric, least, f"{request.metric.words} >= {magnitude(least, 6)}")
     if request.tolerance is not None:

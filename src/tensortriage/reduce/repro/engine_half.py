@@ -197,7 +197,7 @@ _OPENVINO = """def opened(path):
 
 _ADAPTER = '''OPTIONS = <OPTIONS>
 NAMED = <NAMED>  # options whose values are files in the folder "engine"
-FED_AS = <FED_AS>  # what the engine calls inputs that it renamed; nothing for those that it dropped
+FED_AS = <FED_AS>  # the engine's names of inputs that it renamed; nothing for those that it dropped
 
 
 def opened(path):

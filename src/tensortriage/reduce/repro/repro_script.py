@@ -52,7 +52,7 @@ def script(
     )
 
 
-_WHAT = "Run the model on every test data set and compare with what is expected."
+_WHAT = "Run the model on every test data set and compare with the expected outputs."
 _WHAT_BOTH = """Run nodes of a file, and the PyTorch module they were made from, exported again, and compare.
 
 Without PyTorch only the nodes of the file are run, whose expected results were computed by PyTorch."""

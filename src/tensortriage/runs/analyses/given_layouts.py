@@ -149,7 +149,9 @@ def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSp
         return HeldNetwork(None, error.message)
     if doubtful:
         name = max(doubtful, key=lambda name: off[name])
-        return HeldNetwork(None, f"output '{name}' of what was read differs from the file's by {error_size(off[name])}")
+        return HeldNetwork(
+            None, f"output '{name}' of the translated file differs from the file's own by {error_size(off[name])}"
+        )
     return HeldNetwork(network, said)
 
 
@@ -173,7 +175,7 @@ def _in_format(spec: EngineSpec, weights: str) -> EngineSpec:
         assert resolve(judged).precision
     except UsageError as error:
         raise UsageError(
-            f"the weights of the file given to {spec} are {weights}, and what that costs is not predicted",
+            f"the weights of the file given to {spec} are {weights}, and the cost of that is not predicted",
             slug="weights-format",
             cure=f"name the format to judge it in, e.g. {PRECISION}=int8 in the target; errors may be its own",
         ) from error

@@ -349,7 +349,7 @@ def _summed(terms: Terms, largest: float, precision: Precision) -> Iterator[Form
         yield FormatMisfit("sum-beyond-range", word, False, 1.0, words)
     if terms.condition is not None and terms.condition * unit >= 1.0:
         words = (
-            f"cancels: its terms are {times(terms.condition)} larger than what is left of them, and rounding them to "
+            f"cancels: its terms are {times(terms.condition)} larger than the result, and rounding them to "
             f"{word} costs {times(terms.condition * unit)} the result"
         )
         yield FormatMisfit("cancellation", word, math.isfinite(terms.condition), 1.0, words)

@@ -76,7 +76,7 @@ class Asking:
                     return Measurement(streams=found)
                 case ObservedAnswer() as asked:
                     session, fed = runner.build(), experiment.tensors if experiment.feed else None
-                    assert isinstance(session, AnswersQuestions), "who asks knows the engine"
+                    assert isinstance(session, AnswersQuestions), "the caller knows the engine"
                     self.tally.checks += 1
                     told, arrays = session.query(asked.question, fed, **asked.arguments)
                     return Measurement(MemoryStore(arrays), told=told)

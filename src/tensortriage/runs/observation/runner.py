@@ -186,14 +186,14 @@ class Runner:
     def streams(self, feeds: Sequence[Feed], runs: int) -> Sequence[Sequence[Mapping[str, np.ndarray]]]:
         """Run two feeds at once in the engine's own process, the second in another session; errors as `run`."""
         session = self.build()
-        assert isinstance(session, FedOtherwise), "who asks knows that it runs in another process"
+        assert isinstance(session, FedOtherwise), "the caller knows that it runs in another process"
         self.tally.built(self.spec.name)
         return session.streams([feed.tensors for feed in feeds], runs)
 
     def stream(self, tensors: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
         """Run an engine that `StreamsResults` once, and yield the outputs as it computes them; errors as `run`."""
         session, engine = self.build(), self._engine
-        assert isinstance(engine, StreamsResults), "who asks knows the engine"
+        assert isinstance(engine, StreamsResults), "the caller knows the engine"
         self.tally.checks += 1
         started = time.perf_counter()
         yield from engine.stream_session(session, tensors)

@@ -116,7 +116,7 @@ class ToolkitFolder:
     def _last_words(self) -> str:
         lines = [line.strip() for line in self.said().splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith("E ") or "error" in line.lower()]
-        return " | ".join((telling or lines)[-_SAID_LINES:]) or "it said nothing"
+        return " | ".join((telling or lines)[-_SAID_LINES:]) or "it gave no reason"
 
 
 @contextlib.contextmanager

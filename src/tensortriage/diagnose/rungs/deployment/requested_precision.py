@@ -51,7 +51,7 @@ def summary(told: PlanAudit) -> tuple[str, dict[str, object]]:
         problems.append(f"{nodes_of(elsewhere)} run on {devices}, not{where}")
     for (asked, built), _ in Counter((region.asked, region.built) for region in other).most_common():
         these = [region for region in other if (region.asked, region.built) == (asked, built)]
-        words = "asked for" if told.requested else "in the model"
+        words = "requested" if told.requested else "in the model"
         problems.append(f"{nodes_of(these)} compute in {built}, {asked} {words}")
     formats = Counter(region.built for region in computing)
     fine = f"yes: {count(len(told.regions), 'region')}{where}, {_computing(told.regions, formats)}"

@@ -96,7 +96,7 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
     try:
         weights = influence(inv, feed, local.arrays, list(ratios))
     except EngineError as error:
-        words = f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; what that does to the outputs is unknown"
+        words = f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; their effect on the outputs is unknown"
         inv.record.answered(question, words, suspects=dict(above[:12]), reason=error.message)
         return None, None
     measured = max(evidence.worst_feed.errors.values())

@@ -22,6 +22,6 @@ from tensortriage.diagnose.state.investigation import Investigation
 def layer_wise(inv: Investigation, evidence: Evidence) -> Answer:
     """Compare every layer on the instrumented target, and record whether instrumenting changed the answer."""
     if settled_by_outputs(inv, evidence) and (builds_vary(inv) is False or evidence.builds_compared > 1):
-        inv.record.answered(QUESTION, f"skipped: every output is off by what {noise_of(inv)} predicts")
+        inv.record.answered(QUESTION, f"skipped: {noise_of(inv)} predicts the error of every output")
         return Answer()
     return Answer(findings=layers(inv, evidence.worst_feed, evidence.floors.target if evidence.floors else {}))

@@ -210,7 +210,7 @@ class _Walk:
         of = f" of '{seen.place[operands[0]]}'" if operands else ""
         scale = seen.matched[value].scale if value in seen.matched else 1.0
         if scale != 1.0:
-            return Departure(node, value, False, f"makes{of} what the original makes, times {magnitude(scale)}")
+            return Departure(node, value, False, f"makes{of} the original's result, times {magnitude(scale)}")
         error = seen.errors.get(value)
         if error is not None:
             return Departure(node, value, False, f"makes another '{seen.place[value]}', from correct operands", error)

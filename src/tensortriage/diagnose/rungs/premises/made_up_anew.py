@@ -135,7 +135,7 @@ def says_more_than_noise(inv: Investigation, evidence: Evidence) -> Answer | Con
         VerdictKind.INCONCLUSIVE,
         OBSERVED,
         f"these data make the answer noise: at output '{noisy}' healthy engines differ by {error_size(floor)} of it, "
-        f"on each of {tried + 1} made-up feeds; {inv.question.target} is within that, which says nothing; "
+        f"on each of {tried + 1} made-up feeds; {inv.question.target} is within that, which proves nothing; "
         "give real data",
         next=[
             command_without_inputs(inv.question, "diagnose", "--target", str(inv.question.target), REAL_DATA, "INPUTS")

@@ -46,7 +46,7 @@ class LeftOut:
         """The target's behaviour, as a clause."""
         return (
             f"it leaves out {len(self.pairs)} of {self.of} pairs of QuantizeLinear and DequantizeLinear, which cut "
-            f"off what lies beyond their range ({percent(self.share)} of '{self.value}')"
+            f"off values beyond their range ({percent(self.share)} of '{self.value}')"
         )
 
 

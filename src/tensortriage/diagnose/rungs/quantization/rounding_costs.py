@@ -68,7 +68,7 @@ def rounding_costs(
     def drawn(nodes: Sequence[Node]) -> float:
         return moved(draw="1", at=_joined(nodes))
 
-    inv.lab.progress(f"measuring what each quantizer of {file.path.name if file.path else 'the file'} costs")
+    inv.lab.progress(f"measuring the cost of each quantizer of {file.path.name if file.path else 'the file'} costs")
     activations = [node for node in file.graph.nodes if rounds_activations(node)]
     weights = [node for node in file.graph.nodes if reads_integer_weights(file.graph, node)]
     kinds = ((activations, False, alone), (weights, True, drawn))

@@ -107,7 +107,7 @@ def of_unequal(
     first = culprits[0]
     others = f", and so of {len(unequal) - 1} more" if len(unequal) > 1 else ""
     rule = "" if bias else "; both halves of a pair need the same scale and zero point"
-    summary = f"{first.op_type} '{first.node}' does not bring back what was quantized: {first.reason}{others}{rule}"
+    summary = f"{first.op_type} '{first.node}' does not restore the quantized values: {first.reason}{others}{rule}"
     verdict = Conclusion(VerdictKind.QUANTIZATION, OBSERVED, summary, culprits=culprits, next=commands)
     words = "the right scale of each bias" if bias else "one scale and zero point in both halves of each pair"
     return Answer(verdict, Findings(calibrated=_mended(inv, beside, unequal, words)))

@@ -82,7 +82,7 @@ def _cause(
         return Cause(f"{differ}; {alone[0].op_type} '{alone[0].node}' is wrong in some: {alone[0].reason}", alone)
     if named:
         return Cause(words, named, blamed(equals[0].probability))
-    return Cause(differ or "; the engine does not report what it runs differently")
+    return Cause(differ or "; the engine does not report their kernels")
 
 
 def _region(suspect: Suspect[tuple[str, str]]) -> str:

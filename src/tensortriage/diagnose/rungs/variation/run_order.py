@@ -24,7 +24,7 @@ from tensortriage.runs.questions.suggested_commands import triage_command
 AT_FIRST = 6
 """Runs of one feed at first: five that differ would be warming up for long."""
 
-QUESTION = "does a result depend on what ran before it?"
+QUESTION = "does a result depend on earlier runs?"
 _KEPT = "find the state that persists between runs, and reset it"
 _BOUND = "pass the engine the inputs of each run: it reuses those of the first"
 _BY_SHAPE = "find the state left by the previous run; reset it when shapes change, or use one session per shape"
@@ -144,7 +144,7 @@ class _Sequences:
                             "read the outputs of the run that has finished: two buffers are swapped")  # fmt: skip
         if rows := _stale_rows(settled, after):
             return RunOrder(f"{rows} of the batch repeats the previous run",
-                            "find what stops writing before the end of the batch")  # fmt: skip
+                            "find the code that stops writing before the end of the batch")  # fmt: skip
         what = "a result depends on the feed that ran before it"
         return RunOrder(what, _KEPT)
 
