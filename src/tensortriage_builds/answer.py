@@ -63,9 +63,9 @@ def build_and_show(request: BuildRequest, *, as_json: bool) -> NoReturn:
         study = study_builds(request, listener=teller)
     if as_json:
         print_document(to_json(study))
-    told = [trial for trial in study.trials if trial.judgement is not BuildJudgement.OTHER]
-    good = sum(trial.judgement is BuildJudgement.GOOD for trial in told)
-    dialect().tell_iterations(len(study.trials), passed=good, told=len(told))
+    judged = [trial for trial in study.trials if trial.judgement is not BuildJudgement.OTHER]
+    good = sum(trial.judgement is BuildJudgement.GOOD for trial in judged)
+    dialect().tell_iterations(len(study.trials), passed=good, told=len(judged))
     bad = any(trial.judgement is BuildJudgement.BAD for trial in study.trials)
     for line in study_lines(study, case=str(request.case)):
         teller.tell(line, bold=bad and line.startswith("guilty"))

@@ -175,8 +175,8 @@ class Studying:
 def suspects(trials: Sequence[BuildTrial]) -> tuple[SuspectChoice, ...]:
     """Return the choices that speak for failure, the most telling first."""
     nodes = {(choice.layer, choice.label): choice.nodes for trial in trials for choice in trial.choices}
-    told = [t for t in trials if t.judgement is not BuildJudgement.OTHER]
-    ranked = rank([Trial(frozenset(t.features), t.failed) for t in told])
+    judged = [t for t in trials if t.judgement is not BuildJudgement.OTHER]
+    ranked = rank([Trial(frozenset(t.features), t.failed) for t in judged])
     return tuple(
         SuspectChoice(
             *s.item, nodes.get(s.item, ()), s.bad_with, s.good_with, s.bad_without, s.good_without, s.factor,

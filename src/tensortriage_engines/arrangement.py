@@ -131,12 +131,12 @@ class Arrangement:
     @property
     def words(self) -> str:
         """Differences from the model; empty for none."""
-        told = []
+        clauses = []
         for each in (*self.inputs, *self.outputs):
             called = f" as '{each.held.name}'" if _plain(each.spec.name) != _plain(each.held.name) else ""
             order = f" with axes {each.order}" if each.moved else ""
-            told += [f"'{each.spec.name}'{called}{order}"] if called or order else []
-        return ", ".join(told)
+            clauses += [f"'{each.spec.name}'{called}{order}"] if called or order else []
+        return ", ".join(clauses)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -183,9 +183,9 @@ def arrangements(
         BuildFailed: When the file holds tensors that are none of the model's in any order (``file-mismatch``).
         UsageError: When options name missing tensors, or the ways are too many to be tried.
     """
-    told = _Told(options, [spec for side in declared for spec in side])
+    given = _Told(options, [spec for side in declared for spec in side])
     sides = [
-        list(itertools.islice(_ways_of_side(specs, rows, told, outputs=bool(number)), MOST + 1))
+        list(itertools.islice(_ways_of_side(specs, rows, given, outputs=bool(number)), MOST + 1))
         for number, (specs, rows) in enumerate(zip(declared, held, strict=True))
     ]
     for what, found, specs, rows in zip(("inputs", "outputs"), sides, declared, held, strict=True):

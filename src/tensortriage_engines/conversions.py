@@ -84,5 +84,5 @@ class Conversions:
         read = {key: words[key] for key in self._words if key in words}
         place = packages_digest(words["worker"]) if "worker" in words else ""
         files = [hashlib.sha256(Path(words[key]).read_bytes()).hexdigest() for key in given]
-        told = [self._isolated.adapter, model.fingerprint, names, sorted(read.items()), place, files]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+        parts = [self._isolated.adapter, model.fingerprint, names, sorted(read.items()), place, files]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -166,8 +166,8 @@ class ConvertedEngine(
 
     def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
         """Return a file built in a worker; ``model`` has the same contents."""
-        told = {**words, "declared": _declared(model)}
-        return self._conversions.compile(path, model, told, ModelTerms(arrange=_arranging(model, words)))
+        options = {**words, "declared": _declared(model)}
+        return self._conversions.compile(path, model, options, ModelTerms(arrange=_arranging(model, words)))
 
     def words(self, given: Options) -> dict[str, str]:
         """Return the engine's own options in the words of its adapter."""

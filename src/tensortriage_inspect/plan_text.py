@@ -76,8 +76,8 @@ def _subject(region: AuditedRegion) -> str:
 
 
 def _precision(region: AuditedRegion) -> str:
-    told = f"{region.built}, not {region.asked}" if region.match.is_finding else region.built or "-"
-    return f"{told} on {region.device}" if region.fell_back else told
+    label = f"{region.built}, not {region.asked}" if region.match.is_finding else region.built or "-"
+    return f"{label} on {region.device}" if region.fell_back else label
 
 
 def _modules(region: AuditedRegion) -> str:

@@ -55,28 +55,28 @@ def attribute_apart(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     changes = beside.diff.at.get(first.node, ())
     own = changes[0].reference_node if changes else ""
     ways = _ways(beside, own, first.node)
-    told = {change.reason: way for change in changes for way in ways if way.words in change.reason}
-    if first.change == "attribute" and not told:
+    differing = {change.reason: way for change in changes for way in ways if way.words in change.reason}
+    if first.change == "attribute" and not differing:
         return _by_opset(inv, beside, found)
-    if not told or not first.reason:
+    if not differing or not first.reason:
         return None
     try:
-        kept, left = _enough(inv, beside, own, told)
+        needed, left = _enough(inv, beside, own, differing)
     except TriageError as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     if not is_minor(left, 1.0):
         inv.record.answered(QUESTION, "none of them, alone or together", left=left)
         return None
-    cure = f"; cure: {_cure(beside, own, first.node, [told[each] for each in kept])}"
+    cure = f"; cure: {_cure(beside, own, first.node, [differing[each] for each in needed])}"
     summary = found.summary + cure
-    if len(told) == 1:
-        inv.record.answered(QUESTION, f"it does: {_short(kept[0])}", left=left)
+    if len(differing) == 1:
+        inv.record.answered(QUESTION, f"it does: {_short(needed[0])}", left=left)
         return dataclasses.replace(found, summary=summary)
-    rest = [_short(each) for each in told if each not in kept]
-    together = "alone" if len(kept) == 1 else "together"
-    words = ", ".join([kept[0], *map(_short, kept[1:])])
-    reason = f"{words}, which make{'s' * (len(kept) == 1)} the difference {together}"
+    rest = [_short(each) for each in differing if each not in needed]
+    together = "alone" if len(needed) == 1 else "together"
+    words = ", ".join([needed[0], *map(_short, needed[1:])])
+    reason = f"{words}, which make{'s' * (len(needed) == 1)} the difference {together}"
     reason += f"; of no matter here: {'; '.join(rest)}" if rest else ""
     inv.record.answered(QUESTION, words, left=left)
     culprits = [dataclasses.replace(first, reason=reason), *found.culprits[1:]]
@@ -89,9 +89,9 @@ def _cure(beside: Correspondence, own: str, other: str, ways: Sequence[Meaning])
     names = [name for way in ways for name in way.attributes]
     given = [f"{name}={_said(was[name])}" for name in names if name in was]
     without = [name for name in names if name not in was]
-    told = [f"set {', '.join(given)}"] * bool(given) + [f"leave {', '.join(without)} out"] * bool(without)
+    steps = [f"set {', '.join(given)}"] * bool(given) + [f"leave {', '.join(without)} out"] * bool(without)
     path = beside.changed.path
-    return f"{' and '.join(told)} at '{other}' of {path.name if path else 'the file'}, as the original has it"
+    return f"{' and '.join(steps)} at '{other}' of {path.name if path else 'the file'}, as the original has it"
 
 
 def _said(value: object) -> str:

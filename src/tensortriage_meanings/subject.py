@@ -101,8 +101,8 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
     if kind is VerdictKind.MODEL_CHANGED and (part := evidence.wrong_part) is not None:
         return _of_network(inv, part)
     if kind is VerdictKind.MODEL_CHANGED and question.target_model is not None:
-        told = found.culprits and found.culprits[0].change not in _UNTOLD
-        return None if told else _of_file(inv, question.target_model)
+        is_understood = found.culprits and found.culprits[0].change not in _UNTOLD
+        return None if is_understood else _of_file(inv, question.target_model)
     if not evidence.results:
         return _of_nan(inv) if kind is VerdictKind.COMPARISON_UNSOUND else None
     feed = evidence.worst_feed.feed

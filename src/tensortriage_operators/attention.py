@@ -94,21 +94,21 @@ def rotary_embedding(body: OperatorBody) -> Results:
     x, positions, cosines, sines = body.inputs(4)
     refuse_if(bool(body.attribute("is_packed_batching", 0)))
     size = 2 * body.known_size(cosines, 1)
-    rank, some = body.rank(x, 3), int(body.attribute("rotary_embedding_dim", 0))
+    rank, width = body.rank(x, 3), int(body.attribute("rotary_embedding_dim", 0))
     count = int(body.attribute("num_heads", 0))
-    refuse_if(rank != 4 and bool(some) and not count)
-    heads = x if rank == 4 else split_heads(body, x, count) if some else _by_size(body, x, size)
+    refuse_if(rank != 4 and bool(width) and not count)
+    heads = x if rank == 4 else split_heads(body, x, count) if width else _by_size(body, x, size)
     if len(body.shape_of(positions)) == 1:
         positions = body.unsqueeze(body.op("Add", _upto(body, body.size(heads, 2)), positions), 0)
     turned = rotated(
         body,
-        body.part(heads, 0, size, 3) if some else heads,
+        body.part(heads, 0, size, 3) if width else heads,
         body.unsqueeze(body.op("Gather", cosines, positions), 1),
         body.unsqueeze(body.op("Gather", sines, positions), 1),
         size=size,
         interleaved=bool(body.attribute("interleaved", 0)),
     )
-    if some:
+    if width:
         turned = body.op("Concat", turned, body.part(heads, size, 2**31, 3), axis=3)
     return (turned if rank == 4 else joined(body, turned),)
 

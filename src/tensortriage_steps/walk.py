@@ -191,8 +191,8 @@ def _nearest(row: StepRow) -> StepValue:
 
 def _with_row(report: StepsReport, row: StepRow, *values: StepValue, within: bool) -> StepsReport:
     """Return the report with given values of a row judged so."""
-    told = tuple(dataclasses.replace(v, within=within) if v in values else v for v in row.values)
-    other = dataclasses.replace(row, values=told)
+    values_judged = tuple(dataclasses.replace(v, within=within) if v in values else v for v in row.values)
+    other = dataclasses.replace(row, values=values_judged)
     return dataclasses.replace(report, rows=tuple(other if each is row else each for each in report.rows))
 
 

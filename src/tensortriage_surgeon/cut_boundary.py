@@ -103,8 +103,8 @@ def with_boundary(
         UsageError: When the user's type is not the value's (slug ``type-contradicts``).
     """
     known = {spec.name: spec for spec in (*result.inputs, *result.outputs)}
-    said = dict(inputs or {}) | {name: ValueSpec(name, dtype, None) for name, dtype in (outputs or {}).items()}
-    for name, spec in said.items():
+    given = dict(inputs or {}) | {name: ValueSpec(name, dtype, None) for name, dtype in (outputs or {}).items()}
+    for name, spec in given.items():
         own = known[name].dtype if name in known else None
         if spec.dtype is not None and own is not None and spec.dtype is not own:
             raise UsageError(
@@ -112,7 +112,7 @@ def with_boundary(
                 slug="type-contradicts",
                 cure=f"write auto instead of {spec.dtype.label}",
             )
-    return _ordered(with_specs(result, said), boundary.inputs)
+    return _ordered(with_specs(result, given), boundary.inputs)
 
 
 def _check_known(model: Model, names: Sequence[str]) -> None:

@@ -87,8 +87,8 @@ class _Extracting:
         given = self.request.inputs or {}
         unknown = []
         for name in boundary.inputs:
-            own, said = specs.get(name, ValueSpec(name, None, None)), given.get(name, ValueSpec(name, None, None))
-            specs[name] = ValueSpec(name, own.dtype or said.dtype, said.shape if own.shape is None else own.shape)
+            own, typed = specs.get(name, ValueSpec(name, None, None)), given.get(name, ValueSpec(name, None, None))
+            specs[name] = ValueSpec(name, own.dtype or typed.dtype, typed.shape if own.shape is None else own.shape)
             if specs[name].dtype is None or specs[name].shape is None:
                 unknown.append(name)
         wanted = [*boundary.inputs, *boundary.outputs] if self.request.run_for_shapes else unknown

@@ -45,10 +45,12 @@ def cut_out(
     exporter = dynamo if any(graph.origin(node.name).fx_node for node in graph.nodes) else legacy
     beside = module_beside(cut, label, exporter)
     try:
-        anew, told = _tried(inv, cut, beside, inv.question.reference if part else inv.question.target, local, exporter)
+        anew, message = _tried(
+            inv, cut, beside, inv.question.reference if part else inv.question.target, local, exporter
+        )
     except ShardError as error:
         return None, f"its tensors cannot be written: {error}"
-    return dataclasses.replace(beside, anew=anew, told=told), ""
+    return dataclasses.replace(beside, anew=anew, told=message), ""
 
 
 def _cut(inv: Investigation, evidence: Evidence, network: EngineSpec, nodes: Collection[str]) -> CutModule | str:

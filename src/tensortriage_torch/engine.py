@@ -90,10 +90,12 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
         if word not in ("", Precision.FP32.value):
             return word
         try:
-            told, _ = self._isolated.answer("precision", Path(settings["file"]), settings, affinity=_affinity(settings))
+            answer, _ = self._isolated.answer(
+                "precision", Path(settings["file"]), settings, affinity=_affinity(settings)
+            )
         except TriageError:
             return Precision.TF32.value
-        return str(told["precision"])
+        return str(answer["precision"])
 
     def hardware(self, options: Mapping[str, str]) -> str:
         """Return the class of the device, where it is one of the two that everybody has."""

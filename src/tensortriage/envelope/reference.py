@@ -74,8 +74,8 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
         EngineError: When the model cannot be evaluated.
         UsageError: Likewise.
     """
-    told = digest(*(feed_digest({name: np.asarray(reference[name])}) for name in values if name in reference))
-    judged, what = StoredValues(told, reference, values), "the reference's values"
+    identity = digest(*(feed_digest({name: np.asarray(reference[name])}) for name in values if name in reference))
+    judged, what = StoredValues(identity, reference, values), "the reference's values"
     floors = envelope_floors(EvaluatedModel(lab, model, feed), values, healthy_in(model), judged=judged, what=what)
     found = outside_envelope(floors, values)
     for name in values:

@@ -215,12 +215,12 @@ def match_of_file(
         TriageError: As `UnroundedMatch.of`.
     """
     parts = output_parts(beside.original, network[0][0].tensors)
-    standing = UnroundedMatch.of(lab, beside.changed, network, floors, parts)
-    if not standing.is_same and (others := _other_biases(beside)):
+    match = UnroundedMatch.of(lab, beside.changed, network, floors, parts)
+    if not match.is_same and (others := _other_biases(beside)):
         restored = UnroundedMatch.of(lab, freeze(beside.changed, others), network, floors, parts)
         if restored.is_same:
-            return restored.with_costs_of(standing), len(others)
-    return standing, 0
+            return restored.with_costs_of(match), len(others)
+    return match, 0
 
 
 def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
@@ -323,10 +323,10 @@ class FileStanding:
         if feed.name not in self._seen and not enough([outputs for _, outputs in self._seen.values()]):
             own = {spec.name for spec in self._file.outputs}
             self._seen[feed.name] = feed, {name: array for name, array in network.items() if name in own}
-        standing = self._standing()
-        if standing is None or not standing.is_same:
+        match = self._standing()
+        if match is None or not match.is_same:
             return {}
-        return {name: each.allowed for name, each in standing.outputs.items() if each.is_of_network or not could_be_own}
+        return {name: each.allowed for name, each in match.outputs.items() if each.is_of_network or not could_be_own}
 
     def _standing(self) -> UnroundedMatch | None:
         if self._known[0] != len(self._seen):

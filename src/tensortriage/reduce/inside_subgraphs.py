@@ -56,9 +56,9 @@ def go_inside(
         The results outside and then inside, each inside the one before; and the outcome at every node with a body.
     """
     path = [found]
-    told: dict[str, Opened] = {}
+    outcomes: dict[str, Opened] = {}
     while path[-1].result.stop is SearchStop.FINISHED:
-        following = _one_step(path, find, told, budget=budget, enter=enter, say=say)
+        following = _one_step(path, find, outcomes, budget=budget, enter=enter, say=say)
         if following is None:
             break
         path.append(following)
@@ -66,12 +66,12 @@ def go_inside(
     pieces = last.asking.pieces
     for name in last.nodes:
         node = pieces.model.graph.node(name)
-        if node.has_body and name not in told:
+        if node.has_body and name not in outcomes:
             reason = "it stays whole: it fails only with other nodes, or the search was cut short"
             if pieces.weights.get(pieces.item_of(name) or ""):
                 reason = "sequences, optionals or maps pass between it and other nodes: they can only be kept together"
-            told[name] = Opened(name, node.op_type, "body", False, reason)
-    return path, tuple(told.values())
+            outcomes[name] = Opened(name, node.op_type, "body", False, reason)
+    return path, tuple(outcomes.values())
 
 
 def _one_step(

@@ -88,7 +88,7 @@ class CheckCache:
             self._own.add(key)
         # A file of any bytes may be named, whose lone surrogates become escapes as in JSON.
         question, text = (
-            told.encode(errors="backslashreplace").decode() for told in (question, to_json(answer, compact=True))
+            column.encode(errors="backslashreplace").decode() for column in (question, to_json(answer, compact=True))
         )
         row = (key, question, text, seconds, time.time(), _checksum(key, question, text))
         with self._translated():

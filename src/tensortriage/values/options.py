@@ -237,6 +237,6 @@ def _documented(made: Any) -> str:
     for field in dataclasses.fields(made):
         declared = field.metadata.get(DECLARED)
         if isinstance(declared, tuple) and declared[0].help and f" {field.name}:" not in text:
-            told = [each.help if each.metavar else f"{each.value}: {each.help}" for each in declared]
-            lines.append(f"        {field.name}: {' '.join(told)}")
+            texts = [each.help if each.metavar else f"{each.value}: {each.help}" for each in declared]
+            lines.append(f"        {field.name}: {' '.join(texts)}")
     return "\n".join([text, *lines, "    "])

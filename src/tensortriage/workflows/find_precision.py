@@ -126,8 +126,8 @@ def _unsearched(request: PrecisionRequest, model: Model, earlier: PrecisionPlan 
 def _check_formats(request: PrecisionRequest) -> None:
     """Refuse a format that differs from the one requested of the target."""
     target = EngineSpec.parse(request.target) if request.target else None
-    told = resolve(target).precision if target is not None and "precision" in target.options else None
-    if request.low is None or told in (None, Precision.FP64, Precision.FP32, Precision.TF32, request.low):
+    precision = resolve(target).precision if target is not None and "precision" in target.options else None
+    if request.low is None or precision in (None, Precision.FP64, Precision.FP32, Precision.TF32, request.low):
         return
     raise UsageError(
         f"--{request.low.value} contradicts {request.target}",

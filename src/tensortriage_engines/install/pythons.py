@@ -89,8 +89,8 @@ def _listed(python: str, package: str, minor: int) -> list[str]:
     """Return the releases of a package that have wheels for a Python."""
     words = [python, "-I", "-m", "pip", "index", "versions", "--only-binary=:all:", package]
     try:
-        told = call([*words, "--python-version", f"3.{minor}"], "pip")
+        listing = call([*words, "--python-version", f"3.{minor}"], "pip")
     except EngineMissing:  # it lists none
         return []
-    found = _VERSIONS.search(told)
+    found = _VERSIONS.search(listing)
     return found[1].split(", ") if found else []

@@ -115,9 +115,9 @@ class LiteRtSession(ConvertedSession):
         """
         arrays = checked_feed(feed, self.inputs)
         session = self.built_for(arrays)
-        told, _ = session.answer("records")
+        answer, _ = session.answer("records")
         moved = {placed.held.name for way in ways_of(session)[:1] for placed in way.inputs if placed.moved}
-        held = holders(told["records"], self._model.graph, moved)
+        held = holders(answer["records"], self._model.graph, moved)
         if not held and self._unedited is not None:
             yield from self._by_number(arrays, values)
             return
@@ -154,11 +154,11 @@ class LiteRtSession(ConvertedSession):
         finally:
             converted.close()
         outputs = session.run(arrays)
-        told, tensors = session.answer("tensors", arrays)
+        answer, tensors = session.answer("tensors", arrays)
         inner = {name: array for name, array in right.items() if name not in outputs}
         held = same_values(tensors, {**arrays, **inner})
         holders = {value: each[0] for value, each in held.items()}
-        holders |= first_wrong(graph, held, inner, tensors, told["made_of"])
+        holders |= first_wrong(graph, held, inner, tensors, answer["made_of"])
         read = ((value, holder.read(tensors[holder.tensor])) for value, holder in holders.items())
         return {**outputs, **{value: array for value, array in read if array is not None}}
 

@@ -298,8 +298,8 @@ def _open(each: Placed) -> list[int | str | None] | None:
 
 def integers(dtype: np.dtype | type) -> Any:
     """Return the range of a type of integers, as `numpy.iinfo`; of 4 bits as well."""
-    told: Any = ml_dtypes.iinfo
-    return told(dtype)
+    info: Any = ml_dtypes.iinfo
+    return info(dtype)
 
 
 def _fits(zero: np.ndarray, dtype: np.dtype) -> bool:

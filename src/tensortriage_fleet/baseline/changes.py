@@ -125,14 +125,14 @@ def _changed_model(before: BaselineModel, after: BaselineModel) -> Change:
     names = [name for name in _others(before.nodes, after.nodes) if name in after.nodes]
     others = [f"{after.nodes[name].partition(' ')[0]} '{name}'" for name in names]
     gone = [name for name in before.nodes if name not in after.nodes]
-    told = []
+    clauses = []
     if len(others) + len(gone) > len(after.nodes) / 2:
-        told.append(f"{len(others)} of {len(after.nodes)} nodes changed")
+        clauses.append(f"{len(others)} of {len(after.nodes)} nodes changed")
     elif others:
-        told.append(f"{_listed(others)} changed")
+        clauses.append(f"{_listed(others)} changed")
     if gone:
-        told.append(f"{_listed([repr(name) for name in gone])} left")
-    return Change("model", "; ".join(told) or "inputs, outputs or bodies of nodes changed", nodes=tuple(others))
+        clauses.append(f"{_listed([repr(name) for name in gone])} left")
+    return Change("model", "; ".join(clauses) or "inputs, outputs or bodies of nodes changed", nodes=tuple(others))
 
 
 def _changed_data(saved: Baseline, now: MeasuredTarget) -> Iterator[Change]:

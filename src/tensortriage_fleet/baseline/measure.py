@@ -118,8 +118,8 @@ def node_digests(model: Model) -> dict[str, str]:
     for node in graph.nodes:
         attributes = sorted((name, repr(value)) for name, value in node.attributes.items())
         weights = [content(name) for name in (*node.inputs, *node.outputs) if name in graph.constants]
-        told = repr((node.domain, node.op_type, attributes, node.inputs, node.outputs, weights))
-        found[node.name] = f"{node.op_type} {hashlib.sha256(told.encode()).hexdigest()[:SHORT]}"
+        text = repr((node.domain, node.op_type, attributes, node.inputs, node.outputs, weights))
+        found[node.name] = f"{node.op_type} {hashlib.sha256(text.encode()).hexdigest()[:SHORT]}"
     return found
 
 
@@ -162,10 +162,10 @@ def _engine_facts(text: str, spec: EngineSpec) -> BaselineEngine:
 
 
 def _versions(spec: EngineSpec) -> dict[str, str]:
-    told = {name: version for name, version in versions().items() if name in TOLD}
+    known = {name: version for name, version in versions().items() if name in TOLD}
     available = resolve(spec).engine.availability()
     there = _version_there(spec.options["worker"], spec.name) if "worker" in spec.options else available.version
-    return {**told, "engine": there, "processor": _processor()}
+    return {**known, "engine": there, "processor": _processor()}
 
 
 def _version_there(python: str, package: str) -> str:

@@ -55,8 +55,8 @@ class Answered:
     @property
     def said(self) -> bool:
         """Whether it has a result about the model."""
-        told = str(document_of(self.folder / DOCUMENT).get("format", ""))
-        return self.ending.code in _SAID and told.startswith(_DOCUMENTS)
+        format = str(document_of(self.folder / DOCUMENT).get("format", ""))
+        return self.ending.code in _SAID and format.startswith(_DOCUMENTS)
 
     @property
     def arrays(self) -> Path | None:
@@ -80,10 +80,10 @@ class Answered:
     @property
     def verdict(self) -> SavedVerdict:
         """The diagnosis, or the error that it ended in."""
-        told = document_of(self.folder / DOCUMENT).get("verdict", {})
-        if not isinstance(told, dict):
-            told = {}
-        culprits = tuple(f"{each['op_type']} '{each['node']}'" for each in told.get("culprits", ()))
+        document = document_of(self.folder / DOCUMENT).get("verdict", {})
+        if not isinstance(document, dict):
+            document = {}
+        culprits = tuple(f"{each['op_type']} '{each['node']}'" for each in document.get("culprits", ()))
         code = 1 if self.ending.code is None or self.ending.code < 0 else self.ending.code
         return SavedVerdict(self.ending.verdict or "ended", code, self.ending.summary, culprits)
 
@@ -167,11 +167,11 @@ def _cell(kind: str, subject: BaselineSubject) -> Cell:
 def _loaded(log: Path, home: Path) -> dict[str, str]:
     """Return digests of the code that an engine has loaded from its folder, by path from there; no packages."""
     try:
-        told = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError):
         return {}
     return {
         Path(path).relative_to(home).as_posix(): digest[:SHORT]
-        for path, digest in told
+        for path, digest in lines
         if home in Path(path).parents and INSTALLED not in Path(path).parts
     }

@@ -93,9 +93,9 @@ class _Study:
         """Yield the outcomes of models on targets, after all files are written."""
         there = [subject for subject in about if (self._folder.root / subject.path).exists()]
         self._measured = self._questions.ask(MEASURE, there)
-        said = [subject for subject in there if self._measured[subject].said]
-        self._changes = {subject: tuple(_changes(subject, self._measured[subject].measured)) for subject in said}
-        self._diagnosed = self._questions.ask(DIAGNOSE, [subject for subject in said if self._doubted(subject)])
+        answered = [subject for subject in there if self._measured[subject].said]
+        self._changes = {subject: tuple(_changes(subject, self._measured[subject].measured)) for subject in answered}
+        self._diagnosed = self._questions.ask(DIAGNOSE, [subject for subject in answered if self._doubted(subject)])
         found = {subject: self._entry(subject) if subject in there else _gone(subject) for subject in about}
         wanted = [EntryOutcome.NEW] if self._command == SAVE else [*EntryOutcome] if self._command == UPDATE else []
         if self._command == SAVE or accept:

@@ -279,8 +279,8 @@ def _check_verdicts(path: Path, rule: Expectation) -> None:
     for word in (rule.verdict,) if isinstance(rule.verdict, str) else rule.verdict:
         if word not in known:
             raise _invalid(path, f"'{word}' is no verdict", did_you_mean(word, known, otherwise=", ".join(known)))
-    said = [bool(rule.verdict), rule.match is not None, rule.exit != ()]
-    if sum(said) > 1:
+    given = [bool(rule.verdict), rule.match is not None, rule.exit != ()]
+    if sum(given) > 1:
         raise _invalid(path, "an entry of 'expect' has more than one of verdict, match and exit")
 
 

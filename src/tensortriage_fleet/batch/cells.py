@@ -134,9 +134,9 @@ def named_by(rule: CellPattern, cell: Cell) -> bool:
 
 
 def _unused(source: Path, table: str, rule: CellPattern) -> DataError:
-    said = ", ".join(f"{key}={value}" for key, value in _places(rule).items()) or "any cell"
+    places = ", ".join(f"{key}={value}" for key, value in _places(rule).items()) or "any cell"
     return DataError(
-        f"{source}: an entry of '{table}' ({said}) applies to no cell",
+        f"{source}: an entry of '{table}' ({places}) applies to no cell",
         slug="batch-pattern",
         cure="correct its names, or put it before the entry that names the same cells",
     )

@@ -77,8 +77,8 @@ def _add(suite: ElementTree.Element, cell: CellResult, folder: Path) -> None:
         details = dict.fromkeys(text for finding in findings for text in finding.details if text not in cell.reason)
         message = "; ".join((cell.reason, *(text for text in details if findings and text in findings[0].details)))
         found = ElementTree.SubElement(case, kind, message=_text(message), type=findings[0].rule if findings else kind)
-        said = cell.ending.summary if cell.ending else ""
-        found.text = _text("\n".join(filter(None, (said, *details, cell.line, cell.note))))
+        summary = cell.ending.summary if cell.ending else ""
+        found.text = _text("\n".join(filter(None, (summary, *details, cell.line, cell.note))))
     elif cell.outcome is not CellOutcome.AS_EXPECTED:
         ElementTree.SubElement(case, "skipped", message=_text(cell.reason))
     if cell.ending is not None:

@@ -206,12 +206,12 @@ def _steps(document: Document) -> Iterator[Finding]:
 
 
 def _consistency(document: Document) -> Iterator[Finding]:
-    for told in document["answers"]:
-        if told["outcome"] in ("broken", "refused"):
-            output = (told.get("parting") or {}).get("value", "")
-            message = f"{told['question']} {told['answer']}"
+    for entry in document["answers"]:
+        if entry["outcome"] in ("broken", "refused"):
+            output = (entry.get("parting") or {}).get("value", "")
+            message = f"{entry['question']} {entry['answer']}"
             yield Finding(
-                told["relation"], told["relation"], message, output, node=told["node"], op_type=told["op_type"]
+                entry["relation"], entry["relation"], message, output, node=entry["node"], op_type=entry["op_type"]
             )
 
 

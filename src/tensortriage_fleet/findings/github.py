@@ -36,9 +36,9 @@ def annotations(found: Iterable[Located], repository: Repository) -> Iterator[st
         place = repository.place(finding, located.model)
         title = printable(f"{located.subject}: {finding.title}")
         properties = {"file": place.file, "line": str(place.line or ""), "title": title}
-        told = ",".join(f"{name}={value.translate(_PROPERTY)}" for name, value in properties.items() if value)
+        fields = ",".join(f"{name}={value.translate(_PROPERTY)}" for name, value in properties.items() if value)
         message = "\n".join(map(printable, located.sentences)).translate(_DATA)
-        yield f"::{'error' if finding.is_sure else 'warning'} {told}::{message}"
+        yield f"::{'error' if finding.is_sure else 'warning'} {fields}::{message}"
 
 
 def tell(document: Document, source: Path, page: str, *, err: bool) -> None:

@@ -98,9 +98,14 @@ def _fingerprint(located: Located, model: FilePlace) -> str:
 
 def _properties(located: Located) -> dict[str, Any]:
     finding = located.finding
-    told = {"subject": located.subject, "op_type": finding.op_type, "output": finding.output, "ratio": finding.ratio}
+    properties = {
+        "subject": located.subject,
+        "op_type": finding.op_type,
+        "output": finding.output,
+        "ratio": finding.ratio,
+    }
     return {
         name: printable(value) if isinstance(value, str) else value
-        for name, value in told.items()
+        for name, value in properties.items()
         if value not in ("", None, float("inf"))
     }

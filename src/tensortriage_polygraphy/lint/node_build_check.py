@@ -135,10 +135,12 @@ class _Walk:
             self._specs.update((name, ValueSpec.of(name, array)) for name, array in results.items())
             return
         self.failing += names
-        slug, said = _SLUG_OF[outcome.kind], outcome.message
+        slug, message = _SLUG_OF[outcome.kind], outcome.message
         cure = outcome.cure or "replace the operator, use another opset, or file it with the engine"
         first = unit[0]
-        finding = LintFinding(slug, Severity.EXCEPTION, first.name, first.op_type, "", "", said, cure, self._spec.name)
+        finding = LintFinding(
+            slug, Severity.EXCEPTION, first.name, first.op_type, "", "", message, cure, self._spec.name
+        )
         self.findings.append(finding)
 
     def _drop(self, unit: tuple[Node, ...]) -> None:

@@ -60,11 +60,11 @@ def _shape(subject: LintSubject, cast: Node) -> Iterator[LintFinding]:
 
 def _positions(subject: LintSubject) -> Iterator[LintFinding]:
     """Find the Casts from integer behind Sin and Cos."""
-    told: set[str] = set()
+    seen: set[str] = set()
     for node in subject.standard("Sin", "Cos"):
         cast = _integer_source(subject, node)
-        if cast is not None and cast.name not in told:
-            told.add(cast.name)
+        if cast is not None and cast.name not in seen:
+            seen.add(cast.name)
             narrow = subject.dtype(cast.outputs[0]) in _HALF
             yield subject.finding(
                 "positions-in-float",

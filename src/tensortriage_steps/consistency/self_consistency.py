@@ -90,11 +90,11 @@ def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Conclusio
     answers = found.answers
     broken = [answer for answer in answers if answer.outcome == ClaimOutcome.BROKEN.value]
     not_held = [answer for answer in answers if answer.outcome != ClaimOutcome.HOLDS.value]
-    told = "; ".join(f"{each.question} {each.answer}" for each in (broken or not_held))
+    sentences = "; ".join(f"{each.question} {each.answer}" for each in (broken or not_held))
     left = "; ".join(f"skipped: {reason}" for reason in found.unasked)
     tests = ", ".join(dict.fromkeys(each.relation.replace("-", " ") for each in answers))
     held = f"yes ({count(len(answers), 'test')}: {tests})"
-    inv.record.answered(QUESTION, "; ".join(filter(None, (told or held, left))), answers=answers)
+    inv.record.answered(QUESTION, "; ".join(filter(None, (sentences or held, left))), answers=answers)
     rows = [each for each in broken if not each.unstable and not ClaimKind(each.relation).whole]
     unstable = [each for each in broken if each.unstable]
     left_out = Findings(unasked=tuple(unasked))

@@ -236,14 +236,14 @@ def _samples(request: FeedRequest, model: Model, roles: StepRoles) -> Sequence[F
     if not (request.paths or request.script):
         return ()
     states = frozenset(pair.input for pair in roles.carry)
-    told = sorted(set(roles.told) - {roles.tokens}) if roles.tokens else []
-    some = (each for count in range(len(told) + 1) for each in itertools.combinations(told, count))
-    wanted = dict.fromkeys((frozenset[str](), *(states.union(each) for each in some)))
+    names = sorted(set(roles.told) - {roles.tokens}) if roles.tokens else []
+    subsets = (each for count in range(len(names) + 1) for each in itertools.combinations(names, count))
+    wanted = dict.fromkeys((frozenset[str](), *(states.union(each) for each in subsets)))
     for without in wanted:  # given values count, so that the rules decide as little as possible
         try:
             return tuple(feeds(dataclasses.replace(request, without=without), model))
         except DataError as error:
-            if without == states.union(told) or error.slug not in ("feed-input-missing", "feed-input-unknown"):
+            if without == states.union(names) or error.slug not in ("feed-input-missing", "feed-input-unknown"):
                 raise
     return ()
 

@@ -196,8 +196,8 @@ def _left_on(inv: Investigation, finding: LintFinding, values: NetworkValues) ->
     node = inv.model.graph.node(finding.node)
     origin = inv.model.graph.origin(node.name)
     inv.record.answered(QUESTION, f"no: {node.op_type} '{node.name}': {finding.why}", **values.evidence)
-    said = f"; in PyTorch it is {described}" if (described := values.described(origin.module)) else ""
-    reason = f"{finding.why}, though the network is in evaluation mode{said}"
+    remark = f"; in PyTorch it is {described}" if (described := values.described(origin.module)) else ""
+    reason = f"{finding.why}, though the network is in evaluation mode{remark}"
     place = origin.label or f"{node.op_type} '{node.name}'"
     return Conclusion(
         VerdictKind.MODEL_CHANGED,
@@ -358,9 +358,9 @@ def _reason(nodes: Sequence[Node], dispute: Dispute, made_of: Sequence[NodeOrigi
     listed = ", ".join(f"{node.op_type} '{node.name}'{_settings(node)}" for node in nodes[:_MOST_NODES])
     more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
     off = f"has shape {list(dispute.shape)} in PyTorch" if dispute.shape else f"is off by {error_size(dispute.error)}"
-    said = f"; in PyTorch it is {described}" if described else ""
+    remark = f"; in PyTorch it is {described}" if described else ""
     what = ", ".join(dict.fromkeys(_plain(origin) for origin in made_of[:_MOST_NODES]))
-    return f"{what} became {listed}{more}, whose result {off}, though all their operands agree{said}"
+    return f"{what} became {listed}{more}, whose result {off}, though all their operands agree{remark}"
 
 
 def _settings(node: Node) -> str:

@@ -211,9 +211,9 @@ def exchanged(subject: Subject) -> Mistake | None:
             continue  # the network cannot take such an array there
         outputs = subject.run(other, f"{subject.feed.name} exchanged")
         if outputs and subject.agrees(outputs):
-            said = ", ".join(f"'{b}' as '{a}'" for a, b in zip(names, order, strict=True) if a != b)
+            pairs = ", ".join(f"'{b}' as '{a}'" for a, b in zip(names, order, strict=True) if a != b)
             return Mistake(
-                f"inputs are exchanged: fed with {said}, {subject.called} gives the same results as the file",
+                f"inputs are exchanged: fed with {pairs}, {subject.called} gives the same results as the file",
                 "give example inputs, and name the inputs of the file, in the order of forward's parameters",
             )
     return None

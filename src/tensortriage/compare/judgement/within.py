@@ -123,7 +123,7 @@ def always_cuts_off(found: np.ndarray, rounded: np.ndarray, exact: np.ndarray, o
     for cut in (np.floor(exact + CUT_SLACK), np.trunc(exact + np.copysign(CUT_SLACK, exact))):
         moved = near & (cut != rounded)
         enough = int(moved.sum()) >= FEWEST_CUT
-        if enough and all(float(np.mean((found == cut)[some])) >= CUT_ALWAYS for some in (moved, near)):
+        if enough and all(float(np.mean((found == cut)[mask])) >= CUT_ALWAYS for mask in (moved, near)):
             return float(np.mean((found == cut)[near])) > float(np.mean((found == np.rint(other))[near]))
     return False
 

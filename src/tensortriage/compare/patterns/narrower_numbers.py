@@ -54,9 +54,9 @@ def operand_beyond(operands: Mapping[str, np.ndarray], result: np.ndarray) -> Pa
             continue
         largest = max(int(array.max()), -int(array.min()) - 1)
         if largest > np.iinfo(np.uint32).max or (largest > np.iinfo(np.int32).max and array.dtype.kind == "i"):
-            said = f"its operand '{name}' holds {largest:,}, which int32 does not"
+            words = f"its operand '{name}' holds {largest:,}, which int32 does not"
             facts = {"effect": f"reads '{name}' of {largest:,} as if int32 held it", "largest": largest}
-            return PatternFinding("through-type", said, 1.0, facts)
+            return PatternFinding("through-type", words, 1.0, facts)
     return None
 
 

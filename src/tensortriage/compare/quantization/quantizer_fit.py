@@ -169,9 +169,9 @@ def activations(candidates: Mapping[str, Rectifier]) -> dict[str, float]:
         candidates: Quantizers whose zero point is the lowest integer, behind operators that make both signs
             (`tensortriage.model.quantization.qdq.may_rectify`), by a name; numbers are finite.
     """
-    told = rectifiers(candidates)
-    found = {name: top for name, (top, kind) in told.items() if kind == "fits"}
-    large = {name: top for name, (top, kind) in told.items() if kind == "scale-too-large"}
+    possible = rectifiers(candidates)
+    found = {name: top for name, (top, kind) in possible.items() if kind == "fits"}
+    large = {name: top for name, (top, kind) in possible.items() if kind == "scale-too-large"}
     return found | (large if len(found) > len(large) else {})
 
 
@@ -181,7 +181,7 @@ def rectifiers(candidates: Mapping[str, Rectifier]) -> dict[str, tuple[float, st
     Args:
         candidates: As for `activations`.
     """
-    told = {}
+    found = {}
     for name, each in candidates.items():
         x, (low, high) = each.numbers, integer_range(each.dtype)
         if each.scale.size != 1 or not ((x < 0).any() and (x > 0).any()):
@@ -189,8 +189,8 @@ def rectifiers(candidates: Mapping[str, Rectifier]) -> dict[str, tuple[float, st
         step = float(each.scale.reshape(()))
         top = _RELU6 if abs(step * (high - low) - _RELU6) <= step else math.inf
         fit = calibrate(np.clip(x, 0.0, top), each.scale, each.zero_point, axis=0, dtype=each.dtype)
-        told[name] = (top, "fits" if top == _RELU6 and fit.kind == "scale-too-large" else fit.kind)
-    return told
+        found[name] = (top, "fits" if top == _RELU6 and fit.kind == "scale-too-large" else fit.kind)
+    return found
 
 
 _SEVEN_BITS = {DType.INT8: (-64.0, 64.0), DType.UINT8: (0.0, 128.0)}

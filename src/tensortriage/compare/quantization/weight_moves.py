@@ -134,9 +134,9 @@ def _factor(was: np.ndarray, now: np.ndarray, steps: np.ndarray) -> float | None
     Each number leaves an interval of factors; the factor lies in all of them.
     """
     room = HALF_A_STEP * steps
-    some = was != 0.0
-    if (np.abs(now[~some]) > room[~some]).any() or not some.any():
+    nonzero = was != 0.0
+    if (np.abs(now[~nonzero]) > room[~nonzero]).any() or not nonzero.any():
         return None
-    ends = (now[some] - room[some]) / was[some], (now[some] + room[some]) / was[some]
+    ends = (now[nonzero] - room[nonzero]) / was[nonzero], (now[nonzero] + room[nonzero]) / was[nonzero]
     least, most = float(np.minimum(*ends).max()), float(np.maximum(*ends).min())
     return (least + most) / 2.0 if least <= most else None

@@ -93,9 +93,9 @@ def recognised(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndar
 
     For outputs that cannot be compared by name: their names are unknown, or their shapes differ.
     """
-    told = [
+    orders = [
         f"'{match.target}' holds '{match.reference}'{_WORDS[match.relation]}"
         for match in by_value(reference, target)
         if match.target != match.reference
     ]
-    return ", ".join(told[:4])
+    return ", ".join(orders[:4])

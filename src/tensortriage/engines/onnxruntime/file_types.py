@@ -64,8 +64,8 @@ def _kinds_of_ort(file: Path) -> Iterator[int]:
     for index in range(graph.InitializersLength()):
         yield graph.Initializers(index).DataType()
     for index in range(graph.NodeArgsLength()):
-        told = graph.NodeArgs(index).Type()
-        if told is not None and told.ValueType() == TypeInfoValue.TypeInfoValue.tensor_type:
+        type_name = graph.NodeArgs(index).Type()
+        if type_name is not None and type_name.ValueType() == TypeInfoValue.TypeInfoValue.tensor_type:
             tensor = TensorTypeAndShape()
-            tensor.Init(told.Value().Bytes, told.Value().Pos)
+            tensor.Init(type_name.Value().Bytes, type_name.Value().Pos)
             yield tensor.ElemType()

@@ -122,8 +122,8 @@ def nominal_precision(given: Options) -> str:
         return own_way.value
     if "precision" in given:
         return given.precision("precision", PRECISIONS).value
-    if FILE in given and (told := file_precision(given.text(FILE))) is not None:
-        return told.value
+    if FILE in given and (precision := file_precision(given.text(FILE))) is not None:
+        return precision.value
     own = given.family("provider_option")
     for word, key in (("int8", "trt_int8_enable"), ("fp16", "trt_fp16_enable"), ("bf16", "trt_bf16_enable")):
         if own.get(key, "0").lower() in ("1", "true"):

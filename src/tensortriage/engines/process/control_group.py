@@ -74,8 +74,8 @@ def _groups(proc: Path, root: Path) -> Iterator[tuple[Path, _Files]]:
         kind, files = ("cgroup2", _SECOND) if number == "0" else ("cgroup", _FIRST)
         for mount in mounts:
             separator = mount.index("-") if "-" in mount else len(mount)
-            told = mount[separator + 1 :]
-            if told[:1] == [kind] and (kind == "cgroup2" or "memory" in told[-1].split(",")):
+            fields = mount[separator + 1 :]
+            if fields[:1] == [kind] and (kind == "cgroup2" or "memory" in fields[-1].split(",")):
                 yield from ((folder, files) for folder in _folders(root, mount[3], mount[4], path))
 
 

@@ -230,8 +230,8 @@ class Conversation:
             group = None if self.worker.interpreter.startswith("ssh://") else group_memory()
             if group is None:
                 return _out_of_memory(f"{self.title} ran out of memory while {doing}")
-            told = f"{self.title} was killed while {doing}: its control group may hold {group.limit >> 20} MB"
-            return EngineOutOfMemory(told, slug="engine-out-of-memory", cure=group.cure)
+            message = f"{self.title} was killed while {doing}: its control group may hold {group.limit >> 20} MB"
+            return EngineOutOfMemory(message, slug="engine-out-of-memory", cure=group.cure)
         words = _last_words(tail)
         return EngineCrashed(
             f"{self.title} crashed while {doing}: {_ending(death)}" + (f"; it last printed: {words}" if words else ""),

@@ -270,13 +270,13 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         found = {item.name: item.array for item in results}
         missing = [spec.name for spec in self.outputs if spec.name not in found]
         unknown = sorted(found.keys() - {spec.name for spec in self.outputs})
-        told = [
+        reported = [
             f"{word} {', '.join(map(repr, names[:5]))}"
             for word, names in (("lacks", missing), ("has unknown", unknown))
             if names
         ]
-        if told:
-            raise wrong_outputs(self._title, "the result " + " and ".join(told))
+        if reported:
+            raise wrong_outputs(self._title, "the result " + " and ".join(reported))
         typed = {spec.name: self._typed(found[spec.name], spec) for spec in self.outputs}
         return dict(self.held.results(typed)) if self.held else typed
 

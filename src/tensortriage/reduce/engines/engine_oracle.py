@@ -75,11 +75,11 @@ class EngineOracle:
     def _verdict_on_the_whole(self, failure: Failure | None, attempt: int) -> OracleVerdict:
         if failure is None and self.closest[1]:
             largest, output = self.closest
-            said = (
+            words = (
                 f"largest error: {error_size(largest)} at output '{output}', which is within its limit; --rtol sets "
                 "another"
             )
-            return OracleVerdict(CheckOutcome.PASS, detail=said)
+            return OracleVerdict(CheckOutcome.PASS, detail=words)
         if failure is not None and self.wanted not in (None, failure.kind):
             return OracleVerdict(CheckOutcome.OTHER, failure.signature, failure.describe())
         if failure is not None:

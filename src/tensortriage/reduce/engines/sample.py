@@ -90,7 +90,10 @@ def _recorded(
             continue
         sizes = [dims[0] if len(set(dims)) == 1 else None for dims in zip(*shapes, strict=True)]
         if known is not None and known.shape is not None and len(known.shape) == len(sizes):
-            sizes = [told if told in symbols else size for told, size in zip(known.shape, sizes, strict=True)]
+            sizes = [
+                declared_size if declared_size in symbols else size
+                for declared_size, size in zip(known.shape, sizes, strict=True)
+            ]
         found[name] = ValueSpec(name, first.dtype, tuple(sizes))
     return found
 

@@ -73,7 +73,7 @@ def write_pack(
             fresh.mkdir()
             _fill(fresh, repro)
             half = engine_half(target, repro, limits)
-            told = dataclasses.replace(facts, command=half.command)
+            facts_with_command = dataclasses.replace(facts, command=half.command)
             blamed = bool(facts.exported_wrong)
             code = script(
                 half.code,
@@ -88,9 +88,9 @@ def write_pack(
             if module is not None:
                 module.write(fresh)
             if blamed and (module is None or module.anew is not False):  # else no exporter here is to blame
-                (fresh / ISSUE).write_text(issue(repro, told))
+                (fresh / ISSUE).write_text(issue(repro, facts_with_command))
             trial = tried(fresh, target, local, limits, attempts)
-            text = readme(repro.model, told, trial, needed(fresh))
+            text = readme(repro.model, facts_with_command, trial, needed(fresh))
             for place in (fresh.absolute(), *_places(target)):  # engines quote paths in what they say
                 text = text.replace(f"{place}{os.sep}", "")
             (fresh / "README.md").write_text(text)

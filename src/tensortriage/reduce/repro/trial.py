@@ -71,9 +71,9 @@ def tried(folder: Path, target: EngineSpec, local: Failure, limits: Limits, atte
             for _ in range(attempts):
                 done = run.run(CommandLine([python, SCRIPT], folder=folder, timeout_seconds=seconds))
                 printed = done.printed.text.strip()
-                told = _told(done.code, printed)
-                trial = PackTrial(told, printed, words)
-                if not told:
+                message = _told(done.code, printed)
+                trial = PackTrial(message, printed, words)
+                if not message:
                     return trial
             if done.code != CANNOT_RUN:
                 break
@@ -145,7 +145,7 @@ def _distributions(package: str) -> list[str]:
 
 def _on_another_machine(folder: Path, target: EngineSpec, local: Failure, limits: Limits, attempts: int) -> PackTrial:
     """Run the model of a pack in a fresh worker: the pack itself cannot be run on the machine that has the engine."""
-    told = ""
+    message = ""
     for _ in range(attempts):
         try:
             repro = load_repro(folder)
@@ -155,5 +155,5 @@ def _on_another_machine(folder: Path, target: EngineSpec, local: Failure, limits
             return PackTrial(f"it could not be run: {error.message}")
         if alike(failure, local):
             return PackTrial("", place=f"a fresh process on {target.options['worker']}")
-        told = "it passes" if failure is None else failure.describe()
-    return PackTrial(told)
+        message = "it passes" if failure is None else failure.describe()
+    return PackTrial(message)

@@ -47,8 +47,8 @@ def render(report: Report) -> str:
 
 def issue_text(headline: str, remarks: Iterable[str], table: Table, commands: Iterable[str]) -> str:
     """Return a result of another kind as the same sort of page: headline, remarks, a table, and the next commands."""
-    told = (f"- {plain(remark)}" for remark in remarks)
-    return "\n".join([f"**{plain(headline)}**", "", *told, "", *table_lines(table), *fenced(commands)])
+    items = (f"- {plain(remark)}" for remark in remarks)
+    return "\n".join([f"**{plain(headline)}**", "", *items, "", *table_lines(table), *fenced(commands)])
 
 
 def _head(report: Report) -> Iterable[str]:

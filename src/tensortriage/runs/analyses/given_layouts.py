@@ -64,10 +64,10 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
         return None
     try:
-        told = lab.query(spec, model, feed, "ways")[0]
+        reported = lab.query(spec, model, feed, "ways")[0]
     except EngineError:
         return None  # who runs it says why
-    weights, ways = str(told["weights"]), told["ways"]
+    weights, ways = str(reported["weights"]), reported["ways"]
     if weights and PRECISION not in spec.options and PRECISION in engine.options:
         spec = _in_format(spec, weights)
     else:
@@ -131,7 +131,7 @@ def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSp
         return None
     path = lab.remembering.case.runs / f"{resolve(spec).file.stem}.onnx"
     try:
-        said = engine.translated(spec.options, model, path)
+        origin = engine.translated(spec.options, model, path)
         network = Model.load(path)
         built = spec.with_options(engine.building(spec.options) or {})
         given, own = lab.outputs(spec, model, feed), lab.outputs(built, network, feed)
@@ -152,7 +152,7 @@ def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSp
         return HeldNetwork(
             None, f"output '{name}' of the translated file differs from the file's own by {error_size(off[name])}"
         )
-    return HeldNetwork(network, said)
+    return HeldNetwork(network, origin)
 
 
 def _apart(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> dict[str, float]:

@@ -78,8 +78,8 @@ class Asking:
                     session, fed = runner.build(), experiment.tensors if experiment.feed else None
                     assert isinstance(session, AnswersQuestions), "the caller knows the engine"
                     self.tally.checks += 1
-                    told, arrays = session.query(asked.question, fed, **asked.arguments)
-                    return Measurement(MemoryStore(arrays), told=told)
+                    answer, arrays = session.query(asked.question, fed, **asked.arguments)
+                    return Measurement(MemoryStore(arrays), told=answer)
 
     def _outputs(self, experiment: Experiment, wanted: ObservedOutputs, runner: Runner) -> Measurement:
         before, built = self.tally.run_seconds, self.tally.build_seconds

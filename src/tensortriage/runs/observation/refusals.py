@@ -171,10 +171,10 @@ class _Search:
         """
         pending = collections.deque([(list(part), message)] if part else [])
         while pending:
-            some, known = pending.popleft()  # the largest first: they show most
-            why = known or self.refusal(some)
-            if why and len(some) == 1:
-                self.refused[some[0]] = why
+            values, known = pending.popleft()  # the largest first: they show most
+            why = known or self.refusal(values)
+            if why and len(values) == 1:
+                self.refused[values[0]] = why
             elif why:
-                middle = len(some) // 2
-                pending += [(some[:middle], ""), (some[middle:], "")]
+                middle = len(values) // 2
+                pending += [(values[:middle], ""), (values[middle:], "")]

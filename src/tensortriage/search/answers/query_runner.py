@@ -232,8 +232,8 @@ class QueryRunner(Generic[T]):
         """State the confidence of a round of final answers: none of those that pass fails after all."""
         if self.rate.always or any(verdict.same for verdict in verdicts):
             return
-        told = [c for c in ask.candidates if self.record.runs[c][-1].outcome is not CandidateOutcome.UNRESOLVED]
-        missed = sum((1.0 - self._final_rate) ** self._final_runs[candidate] for candidate in told)
+        resolved = [c for c in ask.candidates if self.record.runs[c][-1].outcome is not CandidateOutcome.UNRESOLVED]
+        missed = sum((1.0 - self._final_rate) ** self._final_runs[candidate] for candidate in resolved)
         self.confidence = max(0.0, 1.0 - self._final_risk - missed)
 
     def _run(self, candidate: Candidate[T], total: int, ahead: Iterable[OracleQuestion[T]] = ()) -> OracleVerdict:

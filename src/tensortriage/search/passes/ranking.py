@@ -60,9 +60,9 @@ class Ranking(Generic[T]):
 
     def learn(self, shares: Shares, place: int) -> Shares:
         """Return the chances of the readings after the needed item was found at a place of this ranking."""
-        said = math.fsum(shares[reading] for reading in self.parts)
+        total = math.fsum(shares[reading] for reading in self.parts)
         posterior = {
-            reading: max(LEAST_SHARE, said * part[place] / self.chances[place]) for reading, part in self.parts.items()
+            reading: max(LEAST_SHARE, total * part[place] / self.chances[place]) for reading, part in self.parts.items()
         }
         return {**shares, **posterior}
 
@@ -78,15 +78,15 @@ def rank(problem: SearchProblem[T], pool: Iterable[T], found: Sequence[T], share
     """
     ordered = problem.ordered(pool)
     weights = [problem.weight(item) for item in ordered] if problem.weights else [1.0] * len(ordered)
-    said = {PointerReading.ANYWHERE: _normal(weights)}
+    readings = {PointerReading.ANYWHERE: _normal(weights)}
     start: Sequence[int] = range(len(ordered))
     if found:
         start = _by_nearness(problem, ordered, found)
-        said[PointerReading.NEAR] = _by_rank(start)
+        readings[PointerReading.NEAR] = _by_rank(start)
     if problem.suspicion and any(problem.suspected(item) > 0.0 for item in ordered):
-        said[PointerReading.SUSPECT] = _by_suspicion([problem.suspected(item) for item in ordered])
-    total = math.fsum(shares[reading] for reading in said)
-    parts = {reading: _scaled(values, shares[reading] / total) for reading, values in said.items()}
+        readings[PointerReading.SUSPECT] = _by_suspicion([problem.suspected(item) for item in ordered])
+    total = math.fsum(shares[reading] for reading in readings)
+    parts = {reading: _scaled(values, shares[reading] / total) for reading, values in readings.items()}
     chances = list(map(math.fsum, zip(*parts.values(), strict=True)))
     # Per weight: a heavy item has a high chance because it holds much, not because each part of it is suspect.
     density = list(map(operator.truediv, chances, weights)) if problem.weights else chances

@@ -55,17 +55,17 @@ def sufficiency(inv: Investigation, evidence: Evidence) -> tuple[str, ...]:
         inv: The investigation.
         evidence: Its evidence; feeds were run, and rounding explains the error.
     """
-    told: list[str] = []
+    sentences: list[str] = []
     try:
-        told += _against_outputs(inv, evidence)
-        told += _mixed(inv, evidence)
+        sentences += _against_outputs(inv, evidence)
+        sentences += _mixed(inv, evidence)
     except BudgetSpent:
         inv.record.unasked(QUESTION)
     except (EngineError, DataError) as problem:
         inv.record.answered(QUESTION, f"unknown: {problem.message}")
-    if told:
-        inv.record.answered(QUESTION, "; ".join(told))
-    return tuple(told)
+    if sentences:
+        inv.record.answered(QUESTION, "; ".join(sentences))
+    return tuple(sentences)
 
 
 def looks_like_classes(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:

@@ -272,10 +272,10 @@ def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: 
     summary = f"{proposal.words}: {effect} {error_size(after)}"
     metric, enough = wanted.scored(proposal.spec, proposal.model)
     right = enough is not False
-    told = f"; written to {written}" if written else f"; no file is written: {note}" if note else ""
+    place = f"; written to {written}" if written else f"; no file is written: {note}" if note else ""
     inv.record.answered(
         QUESTION,
-        f"{'yes' if right else 'it helps'}: {summary}, on {proposal.spec}{told}",
+        f"{'yes' if right else 'it helps'}: {summary}, on {proposal.spec}{place}",
         kind=proposal.kind,
         nodes=proposal.nodes,
         error_before=before,

@@ -135,8 +135,8 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
     )
     trial = write_pack(inv.lab.case.folder / FOLDER, repro, facts, limits=inv.lab.budget.within(question.limits))
     anew, label = (module.anew, module.label) if module else (None, "")
-    told = trial.otherwise
-    return ReproFacts(FOLDER, nodes, local.describe(), not told, module=label, anew=anew, otherwise=told)
+    message = trial.otherwise
+    return ReproFacts(FOLDER, nodes, local.describe(), not message, module=label, anew=anew, otherwise=message)
 
 
 def _module(

@@ -83,8 +83,8 @@ def compile(model: Path, options: Mapping[str, str]) -> "LiteRtFile":
         kept = [row["shape"] for row in held["inputs"]] == [spec["shape"] for spec in declared["inputs"]]
         with contextlib.suppress(AdapterError):  # where the model cannot be converted, the file runs all the same
             packed, info = content_of(options, lambda: _converted(model, options, declared["inputs"] if kept else []))
-            content, told = _unpacked(packed)
-            report = _of_file(told, interpreter, _loaded(module, content, options))
+            content, records = _unpacked(packed)
+            report = _of_file(records, interpreter, _loaded(module, content, options))
     return LiteRtFile(interpreter, held, dict(info, weights=weights_of(interpreter)), report, packed, given=True)
 
 
@@ -247,8 +247,8 @@ def _converted(model: Path, options: Mapping[str, str], inputs: List[Dict[str, A
         made = Path(folder) / "{}_{}.tflite".format(model.stem, FILES[precision])
         convert("the converter onnx2tf", command, Path(folder), [made], _said)
         content, report = made.read_bytes(), Path(folder) / (model.stem + _REPORT)
-        told = json.dumps(json.loads(report.read_text()) if report.is_file() else {})
-    return len(content).to_bytes(8, "little") + content + told.encode("ascii")
+        records = json.dumps(json.loads(report.read_text()) if report.is_file() else {})
+    return len(content).to_bytes(8, "little") + content + records.encode("ascii")
 
 
 def _results(interpreter: Any) -> List[Dict[str, Any]]:

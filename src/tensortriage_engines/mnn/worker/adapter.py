@@ -96,8 +96,8 @@ class MnnSession(DeclaredSession):
         for name, variable in self._in_order():
             kind = str(variable.op_type)
             if kind not in ("Input", "Const"):
-                told = self._told if str(variable.dtype).endswith("float") else ""
-                rows.append({"name": name, "nodes": [name], "kind": kind, "precision": told, "implementation": ""})
+                label = self._told if str(variable.dtype).endswith("float") else ""
+                rows.append({"name": name, "nodes": [name], "kind": kind, "precision": label, "implementation": ""})
         return rows
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:

@@ -238,8 +238,8 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
         param = files["ncnnparam"].read_text(encoding="utf-8")
         fed = _places(_INPUT, script, (2, 3))
         _check_left_out(fed, declared["inputs"])
-        told = {"param": param, "inputs": fed, "outputs": _places(_OUTPUT, script, (3, 2))}
-        header = json.dumps(told).encode("ascii")
+        places = {"param": param, "inputs": fed, "outputs": _places(_OUTPUT, script, (3, 2))}
+        header = json.dumps(places).encode("ascii")
         return len(header).to_bytes(8, "little") + header + files["ncnnbin"].read_bytes()
 
 

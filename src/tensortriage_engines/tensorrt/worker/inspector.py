@@ -72,9 +72,9 @@ def _label(text: str) -> str:
 
 def _implementation(layer: Mapping[str, Any]) -> str:
     for key in ("TacticName", "TacticValue"):
-        told = str(layer.get(key) or "")
-        if told:
-            return told
+        text = str(layer.get(key) or "")
+        if text:
+            return text
     return ""
 
 
@@ -85,9 +85,9 @@ def _precision(layer: Mapping[str, Any], outputs: List[Tuple[str, str]], inputs:
     format inside a region that Myelin compiles as a whole: its inputs and outputs are of the network's types whatever
     continues inside.
     """
-    told = _label(str(layer.get("Precision") or ""))
-    if told or layer.get("LayerType") == _OPAQUE:
-        return told
+    reported = _label(str(layer.get("Precision") or ""))
+    if reported or layer.get("LayerType") == _OPAQUE:
+        return reported
     weights = layer.get("Weights")
     if isinstance(weights, dict) and _label(str(weights.get("Type") or "")):
         return _label(str(weights.get("Type")))
@@ -96,10 +96,10 @@ def _precision(layer: Mapping[str, Any], outputs: List[Tuple[str, str]], inputs:
 
 
 def _nodes(name: str, metadata: str) -> List[str]:
-    told = list(dict.fromkeys(_METADATA.findall(metadata)))
+    names = list(dict.fromkeys(_METADATA.findall(metadata)))
     if _MOVES.match(name):
-        return told
-    return told or list(dict.fromkeys(_named(name)))
+        return names
+    return names or list(dict.fromkeys(_named(name)))
 
 
 def _named(name: str) -> Iterator[str]:

@@ -91,8 +91,8 @@ class LogMiner:
         """Return the errors of the log in one line, else its last warning; empty when there is none."""
         errors = [m for severity, m in self._tail if _ORDER.get(severity, 0) <= _ORDER["ERROR"]]
         warnings = [m for severity, m in self._tail if severity == "WARNING"]
-        told = list(dict.fromkeys(plain(message) for message in errors)) or [plain(m) for m in warnings[-1:]]
-        return "; ".join(told[-3:])
+        messages = list(dict.fromkeys(plain(message) for message in errors)) or [plain(m) for m in warnings[-1:]]
+        return "; ".join(messages[-3:])
 
     def clear_tail(self) -> None:
         """Forget the last lines, so that a later reason is not an earlier one."""

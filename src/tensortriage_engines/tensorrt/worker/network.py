@@ -100,9 +100,9 @@ def owners(network: Any, values: Mapping[str, str]) -> Iterator[Tuple[Any, str]]
     """
     pending: List[Any] = []
     for layer in layers(network):
-        told = _METADATA.findall(getattr(layer, "metadata", "") or "")
-        if told:
-            yield layer, told[-1]
+        names = _METADATA.findall(getattr(layer, "metadata", "") or "")
+        if names:
+            yield layer, names[-1]
             continue
         pending.append(layer)
         made = [values[tensor.name] for tensor in made_by(layer) if tensor.name in values]

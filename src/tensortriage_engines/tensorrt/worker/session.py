@@ -168,8 +168,8 @@ class DeserializedEngine:
             )
 
     def _range(self, name: str) -> str:
-        told = self._engine.get_tensor_profile_shape(name, self._profile)
-        return " ... ".join(str(list(dims)) for dims in told)
+        shapes = self._engine.get_tensor_profile_shape(name, self._profile)
+        return " ... ".join(str(list(dims)) for dims in shapes)
 
     def _choose_profile(self, feed: Mapping[str, Item]) -> None:
         """Switch to the first profile that holds the shapes fed, where there are several."""

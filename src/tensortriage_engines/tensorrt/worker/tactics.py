@@ -187,10 +187,10 @@ def same(row: Row, choice: Row) -> bool:
 def _format(info: Any) -> str:
     """Return type and memory format of one tensor: strides, and the vectorization where this release reports it."""
     strides = "x".join(str(stride) for stride in info.strides)
-    told = [str(getattr(info, name)) for name in ("vectorized_dim", "components_per_element") if hasattr(info, name)]
-    if not told and hasattr(info, "tensor_format"):
-        told = [word(info.tensor_format)]
-    return ":".join([word(info.dtype).lower(), strides, *told])
+    layout = [str(getattr(info, name)) for name in ("vectorized_dim", "components_per_element") if hasattr(info, name)]
+    if not layout and hasattr(info, "tensor_format"):
+        layout = [word(info.tensor_format)]
+    return ":".join([word(info.dtype).lower(), strides, *layout])
 
 
 def pin_in_cache(trt: Any, cache: Any, wanted: Sequence[Row]) -> None:

@@ -80,8 +80,8 @@ def trtexec(
     unsaid += [name for name in flags if name not in _SAID_FLAGS]
     if options.get("typing") == "strong" and not strong:
         unsaid.append("the model's types as constraints of every layer")
-    told = ", ".join(" ".join(text.split()) for text in unsaid)
-    comment = " # trtexec has no words for: " + told if unsaid else ""
+    missing = ", ".join(" ".join(text.split()) for text in unsaid)
+    comment = " # trtexec has no words for: " + missing if unsaid else ""
     return " ".join(_quoted(text) for text in words) + comment
 
 

@@ -55,11 +55,11 @@ def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
         for name, error in result.errors.items()
     ]
     ratio, error, name = max(rows)
-    told = f"output '{name}' of {spec} is off by {error_size(error)}, {over_floor(ratio)}"
+    words = f"output '{name}' of {spec} is off by {error_size(error)}, {over_floor(ratio)}"
     if not is_suspect_ratio(ratio):
-        inv.record.answered(UNROUNDED, f"yes: {told}", relative_error=error)
+        inv.record.answered(UNROUNDED, f"yes: {words}", relative_error=error)
         return None
-    inv.record.answered(UNROUNDED, f"no: {told}; that is investigated instead", output=name, relative_error=error)
+    inv.record.answered(UNROUNDED, f"no: {words}; that is investigated instead", output=name, relative_error=error)
     return Answer(findings=Findings(results=results), question=asking.question)
 
 

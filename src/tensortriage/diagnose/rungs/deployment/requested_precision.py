@@ -65,8 +65,8 @@ def summary(told: PlanAudit) -> tuple[str, dict[str, object]]:
 
 def _computing(regions: Iterable[AuditedRegion], formats: Iterable[str]) -> str:
     """Return the formats of regions in words, unknown ones included."""
-    if told := " and ".join(formats):
-        return f"computing in {told}"
+    if known := " and ".join(formats):
+        return f"computing in {known}"
     if any(region.asked and not region.built for region in regions):
         return "in a format that the plan does not report"
     return "none of which computes in floating point"

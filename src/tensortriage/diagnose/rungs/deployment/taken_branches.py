@@ -46,12 +46,12 @@ def taken_branches(inv: Investigation, evidence: Evidence) -> Answer | None:
         inv.record.answered(QUESTION, f"unknown: {problem}")
         return None
     name, error, _ = evidence.worst_feed.worst_output()
-    told = f"with {some(taken, 3)} in place output '{name}' is off by {error_size(result.errors[name])}"
+    words = f"with {some(taken, 3)} in place output '{name}' is off by {error_size(result.errors[name])}"
     facts = {"taken": list(taken[:12]), "relative_error": result.errors[name]}
     if not _as_far_off(result, name, error):
-        inv.record.answered(QUESTION, f"no: {told}, as a whole by {error_size(error)}", **facts)
+        inv.record.answered(QUESTION, f"no: {words}, as a whole by {error_size(error)}", **facts)
         return None
-    inv.record.answered(QUESTION, f"yes: {told}; that is investigated instead", **facts)
+    inv.record.answered(QUESTION, f"yes: {words}; that is investigated instead", **facts)
     ranges = scan_ranges(asking, evidence).findings
     return Answer(findings=Findings(results=(result,), **ranges), question=asking.question)
 

@@ -148,8 +148,8 @@ def rounding_verdict(
 def in_words(inv: Investigation, freedoms: Sequence[Explanation]) -> str:
     """Return choices with the operators they concern: ``2 Conv and Gemm: sums kept in fp16, usual on GPUs``."""
     op_types = [node.op_type for node in inv.model.graph.nodes]
-    told = ((counted(kind for kind in op_types if kind in each.operators), each.words) for each in freedoms)
-    return "; ".join(f"{ops}: {words}" if ops else words for ops, words in told)
+    rows = ((counted(kind for kind in op_types if kind in each.operators), each.words) for each in freedoms)
+    return "; ".join(f"{ops}: {words}" if ops else words for ops, words in rows)
 
 
 def counted(op_types: Iterable[str]) -> str:

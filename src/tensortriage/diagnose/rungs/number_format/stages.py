@@ -104,11 +104,11 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
     name = max(held.gaps, key=lambda n: worst.errors[n])
     moved = took.predicted(name)
     words = f"one unit in the last place of the inputs moves output '{name}' by {moved}"
-    told = f"no: {words}, the error is {took.error(name)}"
+    text = f"no: {words}, the error is {took.error(name)}"
     if took.explains:
-        told = f"yes: {words}" + "; the ops could not be run one by one" * bool(refused)
+        text = f"yes: {words}" + "; the ops could not be run one by one" * bool(refused)
     verdict = took.verdict(
-        f"yes: {words}, but {held.unmet}" if held.unmet else told,
+        f"yes: {words}, but {held.unmet}" if held.unmet else text,
         "the model amplifies rounding: moving the reference's inputs by one unit in the last place moves output "
         f"'{name}' by {moved}, the target's error is {took.error(name)}; "
         f"{f'the ops could not be run alone: {refused}' if refused else HEALTHY_ALONE}",
@@ -137,12 +137,12 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     found = function_pieces(inv, evidence.feed)
     if wrong := [piece for piece in found if piece.wrong]:
-        told = f"not all of it: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
-        inv.record.answered(TAKEN, told, **facts_of_wrong(wrong))
+        answer = f"not all of it: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
+        inv.record.answered(TAKEN, answer, **facts_of_wrong(wrong))
         return Answer(findings=Findings(wrong_together=tuple(wrong)))
     pieces = only_together(inv, local, [piece for piece in found if piece.taken])
-    told = "; ".join(filter(None, (words_of_ops(inv, local), words_of_pieces(inv, pieces))))
-    took, verdict = explained_by_ops(inv, evidence, local, pieces, told)
+    answer = "; ".join(filter(None, (words_of_ops(inv, local), words_of_pieces(inv, pieces))))
+    took, verdict = explained_by_ops(inv, evidence, local, pieces, answer)
     return Answer(verdict, Findings(explained=took.explained)) if took is not None else None
 
 
@@ -192,10 +192,10 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None
     if took is None or not took.judge.inside():
         return None
     beyond = {held.explanations[0].name: held.why_not for held in took.taken.tried}
-    told = took.told + (", in some builds" if chosen else "")
+    explanation = took.told + (", in some builds" if chosen else "")
     verdict = took.verdict(
-        f"yes: {told}" if took.explains else f"no: none of {len(beyond)}",
-        took.blameless(told, also_inside(took)),
+        f"yes: {explanation}" if took.explains else f"no: none of {len(beyond)}",
+        took.blameless(explanation, also_inside(took)),
         **({"values": len(took.judge.inside())} if took.explains else {"beyond": beyond}),
     )
     return answer(took, verdict)

@@ -52,11 +52,11 @@ def blame(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Finding
     """
     weights = evidence.influence
     try:
-        if evidence.local is None and (some := by_representatives(inv, evidence.feed)) is not None:
-            some = _as_deployed(evidence, some)
-            blamed, weights = weighed(inv, evidence, some)
+        if evidence.local is None and (partial := by_representatives(inv, evidence.feed)) is not None:
+            partial = _as_deployed(evidence, partial)
+            blamed, weights = weighed(inv, evidence, partial)
             if blamed is not None:
-                return blamed, Findings(local=some, influence=weights)
+                return blamed, Findings(local=partial, influence=weights)
         local = _as_deployed(evidence, evidence.local or local_errors(inv, evidence.feed))
     except EngineError as error:
         answer = f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}"

@@ -31,18 +31,18 @@ def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
     usual = {ChangeKind.WEIGHT_COARSENED} if rounded else set()
     at = beside.diff.at.get(departure.node.name, ())
     known = [c for c in at if c.kind.is_named_cause and c.kind not in usual] or found
-    told = [change.reason for change in known]
+    reasons = [change.reason for change in known]
     if extra := extra_op(beside, departure.node.name):
         return Culprit(node.name, node.op_type, departure.value, departure.error, reason=extra, change="added")
     if not known:
-        told = [departure.words, *_other_attributes(beside, node), *_other_weights(beside, departure.node)]
-    change = known[0].kind.value if known else ChangeKind.WEIGHT.value if len(told) > 1 else ""
+        reasons = [departure.words, *_other_attributes(beside, node), *_other_weights(beside, departure.node)]
+    change = known[0].kind.value if known else ChangeKind.WEIGHT.value if len(reasons) > 1 else ""
     return Culprit(
         node.name,
         node.op_type,
         departure.value,
         local_error=departure.error,
-        reason="; ".join(dict.fromkeys(told)),
+        reason="; ".join(dict.fromkeys(reasons)),
         change=change,
     )
 
@@ -67,7 +67,7 @@ def extra_op(beside: Correspondence, name: str) -> str:
 
 def _other_attributes(beside: Correspondence, node: Node) -> list[str]:
     """Return the attributes of a fused op whose value no op of the original has."""
-    told = []
+    reasons = []
     for name in _SCALARS:
         if not isinstance(given := node.attributes.get(name), int | float):
             continue
@@ -75,13 +75,13 @@ def _other_attributes(beside: Correspondence, node: Node) -> list[str]:
         had = {value for value in values if isinstance(value, int | float)}
         if had and not np.isclose(given, list(had), rtol=1e-5, atol=0.0).any():
             shown = " or ".join(magnitude(value) for value in sorted(had))
-            told.append(f"has {name} {magnitude(given)}, where the original has {shown}")
-    return told
+            reasons.append(f"has {name} {magnitude(given)}, where the original has {shown}")
+    return reasons
 
 
 def _other_weights(beside: Correspondence, node: Node) -> list[str]:
     """Return the weights of an op, with the rows, that differ from the most alike constant of the original."""
-    graph, told = beside.plain.graph, []
+    graph, reasons = beside.plain.graph, []
     reader = graph.node(node.name) if node.name in graph else node
     for name in reader.inputs:
         if name not in graph.constants or not _is_weight(graph, name):
@@ -91,7 +91,7 @@ def _other_weights(beside: Correspondence, node: Node) -> list[str]:
         now = graph.weight(name).astype(np.float64)
         was = beside.most_alike(now)
         if was is None:
-            told.append(f"has a weight '{name}' that resembles none of the original's")
+            reasons.append(f"has a weight '{name}' that resembles none of the original's")
             continue
         away = np.abs(now - was.astype(np.float64))
         axis = int(np.argmax([np.ptp(_each(away, each)) for each in range(now.ndim)]))
@@ -100,8 +100,8 @@ def _other_weights(beside: Correspondence, node: Node) -> list[str]:
         if wrong.size:
             few = wrong.size <= MINORITY * rows.size
             where = f"{wrong.size} of {rows.size} slices of axis {axis}" if few else "all of it"
-            told.append(f"has a weight '{name}' that is not the original's in {where}, first at {int(wrong[0])}")
-    return told
+            reasons.append(f"has a weight '{name}' that is not the original's in {where}, first at {int(wrong[0])}")
+    return reasons
 
 
 def _each(away: np.ndarray, axis: int) -> np.ndarray:

@@ -53,8 +53,8 @@ def extent_of_weights(beside: Correspondence) -> str:
         return ""
     layers.sort(key=lambda node: node.index)
     words = _WORDS[next(iter(seen))] if len(seen) == 1 else _WORDS[ChangeKind.WEIGHT]
-    told = f"{words} in {len(changed)} of {len(layers)} layers"
-    return told + (_meaning(layers, list(changed)) if ChangeKind.WEIGHT in seen else "")
+    extent = f"{words} in {len(changed)} of {len(layers)} layers"
+    return extent + (_meaning(layers, list(changed)) if ChangeKind.WEIGHT in seen else "")
 
 
 def _meaning(layers: list[Node], changed: list[str]) -> str:

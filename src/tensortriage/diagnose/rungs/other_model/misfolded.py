@@ -42,11 +42,11 @@ def misfolded(model: Model, beside: Correspondence, name: str) -> str:
     if not _is_equal(factors[:, None] * rows, others):
         return ""
     epsilon = float(norm.attributes.get("epsilon", 1e-5))  # type: ignore[arg-type]
-    told = [next(_factor_words(factors, gain, variance, epsilon), "")]
+    mistakes = [next(_factor_words(factors, gain, variance, epsilon), "")]
     before_it = np.zeros_like(mean) if bias is None else bias
-    told.append(_bias_words(np.zeros_like(mean) if added is None else added, factors, shift, mean, before_it))
-    said = "; ".join(filter(None, told))
-    return f"folds BatchNormalization '{norm.name}' wrongly: {said}" if said else ""
+    mistakes.append(_bias_words(np.zeros_like(mean) if added is None else added, factors, shift, mean, before_it))
+    words = "; ".join(filter(None, mistakes))
+    return f"folds BatchNormalization '{norm.name}' wrongly: {words}" if words else ""
 
 
 def _factor_words(factors: np.ndarray, gain: np.ndarray, variance: np.ndarray, epsilon: float) -> Iterator[str]:

@@ -115,8 +115,8 @@ def in_words(rows: Sequence[ShapeRow]) -> str:
     rest = f"; {left} could not be tried" if left else ""
     if not bad:
         return f"at none of {len(rows) - left}{rest}"
-    told = [f"{row.shape} ({error_size(row.error) if row.outcome == 'wrong' else row.outcome})" for row in bad[:8]]
+    failing = [f"{row.shape} ({error_size(row.error) if row.outcome == 'wrong' else row.outcome})" for row in bad[:8]]
     more = f" and {len(bad) - 8} more" if len(bad) > 8 else ""
     passing = [row.shape for row in rows if row.outcome in PASSING]
     good = f"; it passes at {', '.join(passing[:8])}" if passing else "; it passes at none"
-    return f"at {', '.join(told)}{more}{good}{rest}"
+    return f"at {', '.join(failing)}{more}{good}{rest}"

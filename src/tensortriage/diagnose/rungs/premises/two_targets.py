@@ -119,13 +119,13 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
     if row is not None and node is not None:
         place = f"they diverge first in '{row.value}' ({node.op_type} '{node.name}'), {row.apart}"
     changes = _plan_changes(inv, targets)
-    told = "".join(
+    words = "".join(
         f"; {change.what} of {', '.join(change.nodes[:4])}: {change.before} -> {change.after}"
         for change in _told(changes, node if row else None)
     )
-    plans = told if changes is not None else "; the plans do not show it"
+    plans = words if changes is not None else "; the plans do not show it"
     inv.record.answered("what changed first?", f"{place}{plans}", value=row, plan=(changes or [])[:20])
-    return f"{place}{told}"
+    return f"{place}{words}"
 
 
 def _gives_outputs(inv: Investigation, spec: EngineSpec) -> bool:

@@ -55,7 +55,7 @@ def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         wrong_alone=guilty,
     )
     lost = is_lost(error) and not guilty
-    told = f"{inv.question.target} {result.in_words(output)}"
+    words = f"{inv.question.target} {result.in_words(output)}"
     healthy = "every op in isolation is as close as on a healthy engine" if alone is not None else (
         f"the ops could not be run alone: {seen.refused}"
     )  # fmt: skip
@@ -66,7 +66,7 @@ def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     return Conclusion(
         VerdictKind.ROUNDING if lost else VerdictKind.INCONCLUSIVE,
         AMPLIFIED if alone is not None and not guilty else AMPLIFIED_UNPROVEN,
-        f"these data make the answer noise: {differ}{where}; {told}; {healthy}",
+        f"these data make the answer noise: {differ}{where}; {words}; {healthy}",
         culprits=[culprit] if culprit is not None else [],
         next=[layers_command(inv.question)],
         allowed_by=() if guilty else (ORDERS,),

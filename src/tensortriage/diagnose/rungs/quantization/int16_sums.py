@@ -116,10 +116,10 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     first = next(iter(beyond))
     answer = "no" if is_decisive(explained) else "not in every op, but that does not explain the error"
     left = before * (1.0 - explained) ** 0.5
-    told = f"with {cure.words} target and reference differ by {error_size(left)} instead of {error_size(before)}"
+    words = f"with {cure.words} target and reference differ by {error_size(left)} instead of {error_size(before)}"
     inv.record.answered(
         QUESTION,
-        f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; {told}",
+        f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; {words}",
         error=before,
         error_without=left,
         sums={name: {"largest": s.largest, "saturated": s.saturated, "error": s.error} for name, s in beyond.items()},
@@ -136,7 +136,7 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
         VerdictKind.QUANTIZATION,
         blamed(explained),
         f"{target} adds products of 8-bit numbers in saturating int16 on this processor, which has no VNNI: in "
-        f"{culprits[0].op_type} '{first}' {culprits[0].reason}; {told}, in output '{output}'",
+        f"{culprits[0].op_type} '{first}' {culprits[0].reason}; {words}, in output '{output}'",
         culprits=culprits,
         next=[
             triage_command(inv.question, "diagnose", "--target", str(target), "--fix", "exact_sums.onnx"),

@@ -110,8 +110,8 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     # Weights are known one by one only where nodes were found; those of a file that stands for the network as a whole
     # may be smoothed, equalized or folded.
     small = small if matched else dataclasses.replace(small, weights={})
-    told = evidence.unrounded_match.is_same if evidence.unrounded_match is not None else None
-    others = functools.partial(of_other_weights, inv, small, same=told)
+    is_same = evidence.unrounded_match.is_same if evidence.unrounded_match is not None else None
+    others = functools.partial(of_other_weights, inv, small, same=is_same)
     try:  # integers of another row fit no scale: they are no matter of calibration
         if any(
             move.other != move.row for m in misfits for move in moves_of(changed.graph, m.pair.result, small.weights)

@@ -42,22 +42,22 @@ def represents_network(inv: Investigation, evidence: Evidence) -> Answer | None:
             break
     floors = fp32_floors(inv.setting(inv.question.feeds[0]), own)
     try:
-        standing, corrected = match_of_file(inv.lab, beside, network, floors)
+        match, corrected = match_of_file(inv.lab, beside, network, floors)
     except (EngineError, UsageError, DataError) as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
-    if not standing.outputs:
+    if not match.outputs:
         return None
-    name = standing.worst
-    worst = standing.outputs[name]
+    name = match.worst
+    worst = match.outputs[name]
     biases = f" with {corrected} biases as they were before they were corrected for it," if corrected else ""
     limit = f"{error_size(worst.limit)} by rounding its constants"
     apart = f"unrounded,{biases} output '{name}' is {error_size(worst.error)} from it, {limit}"
-    figures = {each: [figure.error, figure.noise, figure.cost] for each, figure in standing.outputs.items()}
+    figures = {each: [figure.error, figure.noise, figure.cost] for each, figure in match.outputs.items()}
     inv.record.answered(
         QUESTION,
-        f"{'yes' if standing.is_same else 'no'}: {apart}",
+        f"{'yes' if match.is_same else 'no'}: {apart}",
         error_noise_cost=figures,
-        unrounded=str(standing.unrounded),
+        unrounded=str(match.unrounded),
     )
-    return Answer(findings=Findings(unrounded_match=standing, same_network=standing.is_same))
+    return Answer(findings=Findings(unrounded_match=match, same_network=match.is_same))

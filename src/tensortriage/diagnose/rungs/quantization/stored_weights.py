@@ -71,15 +71,16 @@ def file_weights(inv: Investigation) -> Answer | None:
     if inv.precision is not Precision.INT8 or question.target_model is not None or question.against is not None:
         return None
     try:
-        told, arrays = inv.lab.query(question.target, inv.model, feed, "weights")
-        if not told["readable"] + told["unreadable"]:
+        reported, arrays = inv.lab.query(question.target, inv.model, feed, "weights")
+        if not reported["readable"] + reported["unreadable"]:
             return None
         weights = [
-            StoredWeight(arrays[f"{number}/numbers"], arrays[f"{number}/step"]) for number in range(told["readable"])
+            StoredWeight(arrays[f"{number}/numbers"], arrays[f"{number}/step"])
+            for number in range(reported["readable"])
         ]
-        answer = _held(inv, inv.model, weights, told)
+        answer = _held(inv, inv.model, weights, reported)
         if isinstance(answer, str) and has_foldable_norms(inv.model):
-            folded = _held(inv, with_folded_norms(inv.model), weights, told)
+            folded = _held(inv, with_folded_norms(inv.model), weights, reported)
             answer = answer if isinstance(folded, str) else folded
     except EngineError as error:
         answer = error.message
