@@ -183,9 +183,9 @@ def arrangements(
         BuildFailed: When the file holds tensors that are none of the model's in any order (``file-mismatch``).
         UsageError: When options name missing tensors, or the ways are too many to be tried.
     """
-    given = _Told(options, [spec for side in declared for spec in side])
+    request = _Told(options, [spec for side in declared for spec in side])
     sides = [
-        list(itertools.islice(_ways_of_side(specs, rows, given, outputs=bool(number)), MOST + 1))
+        list(itertools.islice(_ways_of_side(specs, rows, request, outputs=bool(number)), MOST + 1))
         for number, (specs, rows) in enumerate(zip(declared, held, strict=True))
     ]
     for what, found, specs, rows in zip(("inputs", "outputs"), sides, declared, held, strict=True):

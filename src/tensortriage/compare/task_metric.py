@@ -207,7 +207,7 @@ def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[st
     """Return differences of bad samples from others: medians a factor of two apart, one label, one shape."""
     if len(bad) < 2 or len(good) < 2:
         return ()
-    words = []
+    clauses = []
     traits: tuple[tuple[str, Callable[[SampleScore], float | None]], ...] = (
         ("margin", lambda sample: sample.margin),
         ("largest input", lambda sample: sample.largest_input),
@@ -215,7 +215,7 @@ def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[st
     for word, trait in traits:
         ours, theirs = (_median([trait(sample) for sample in part]) for part in (bad, good))
         if ours is not None and theirs is not None and (ours > 2 * theirs or theirs > 2 * ours):
-            words.append(f"median {word} {magnitude(ours)}, of the others {magnitude(theirs)}")
+            clauses.append(f"median {word} {magnitude(ours)}, of the others {magnitude(theirs)}")
     for word, values, all_values in (
         ("label", [s.label for s in bad], [s.label for s in good]),
         ("shape", [s.shape for s in bad], [s.shape for s in good]),
@@ -223,8 +223,8 @@ def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[st
         most = max(set(values), key=values.count)
         share, usual = values.count(most) / len(values), all_values.count(most) / len(all_values)
         if most and share > 0.5 and share > 2 * usual:
-            words.append(f"{word} {list(most)} in {percent(share)} of them, in {percent(usual)} of the others")
-    return tuple(words)
+            clauses.append(f"{word} {list(most)} in {percent(share)} of them, in {percent(usual)} of the others")
+    return tuple(clauses)
 
 
 def _median(values: Sequence[float | None]) -> float | None:

@@ -78,8 +78,8 @@ class TensorRtSession(RebuiltSession, ShowsValues, TellsTactics, RepeatsBuild):
         """
         session, arrays = self._for(feed), checked_feed(feed, self.inputs)
         if self._shown is None:  # names are TensorRT's own: they are known once they have been shown
-            answer, _ = session.answer("watch", arrays, wanted=[])
-            self._shown = {name: self._value_of(name) for name in answer["shown"]}
+            report, _ = session.answer("watch", arrays, wanted=[])
+            self._shown = {name: self._value_of(name) for name in report["shown"]}
         names: dict[str, str] = {}
         for name, value in self._shown.items():  # a value may be shown in two types: rather the one of its own name
             if value in frozenset(values) and (name == value or value not in names):

@@ -101,11 +101,11 @@ def _of_entry(entry: dict[str, Any], folder: Path, case: Path) -> Located:
     worst: dict[str, Any] = max(outputs, key=lambda change: float(change["ratio"]), default={})
     nodes = [*verdict.get("culprits", ()), *(node for change in changes for node in change["nodes"])]
     op_type, _, node = nodes[0].partition(" ") if nodes else ("", "", "")
-    sentences = [f"{change['what']}: {change['sentence']}" for change in changes]
+    clauses = [f"{change['what']}: {change['sentence']}" for change in changes]
     finding = Finding(
         rule=f"baseline-{outcome}",
         title=outcome + (f" at {nodes[0]}" if nodes else ""),
-        message="; ".join(filter(None, (entry["reason"], *sentences, verdict.get("sentence")))) or outcome,
+        message="; ".join(filter(None, (entry["reason"], *clauses, verdict.get("sentence")))) or outcome,
         output=worst.get("output", ""),
         ratio=float(worst["ratio"]) if worst else None,
         node=node.strip("'"),

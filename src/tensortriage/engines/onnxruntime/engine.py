@@ -117,9 +117,9 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
     def building(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
         """Return the options without a given file, which shows its outputs only, in its format; see `RunsFiles`."""
         left = without_file(options)
-        if left is None or "precision" in left or (precision := file_precision(options[FILE])) is None:
+        if left is None or "precision" in left or (file_format := file_precision(options[FILE])) is None:
             return left
-        return {**left, "precision": precision.value}
+        return {**left, "precision": file_format.value}
 
     def check(self, options: Mapping[str, str]) -> None:
         """Start the worker that options name, with its provider; see `ChecksOptions`."""

@@ -137,12 +137,12 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     found = function_pieces(inv, evidence.feed)
     if wrong := [piece for piece in found if piece.wrong]:
-        answer = f"not all of it: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
-        inv.record.answered(TAKEN, answer, **facts_of_wrong(wrong))
+        explanation = f"not all of it: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
+        inv.record.answered(TAKEN, explanation, **facts_of_wrong(wrong))
         return Answer(findings=Findings(wrong_together=tuple(wrong)))
     pieces = only_together(inv, local, [piece for piece in found if piece.taken])
-    answer = "; ".join(filter(None, (words_of_ops(inv, local), words_of_pieces(inv, pieces))))
-    took, verdict = explained_by_ops(inv, evidence, local, pieces, answer)
+    explanation = "; ".join(filter(None, (words_of_ops(inv, local), words_of_pieces(inv, pieces))))
+    took, verdict = explained_by_ops(inv, evidence, local, pieces, explanation)
     return Answer(verdict, Findings(explained=took.explained)) if took is not None else None
 
 

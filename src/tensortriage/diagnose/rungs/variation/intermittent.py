@@ -174,8 +174,8 @@ def facts_of(builds: Sequence[Build], bad: Sequence[bool]) -> dict[str, object]:
 def _differing(builds: Sequence[Features]) -> list[str]:
     """Return in words the first few regions that not every build runs."""
     known = [frozenset(build) for build in builds if build]
-    varying = frozenset().union(*known) - frozenset.intersection(*known) if known else frozenset()
-    return [f"{_ends(region)}: {how or 'another region'}" for region, how in sorted(varying)][:MOST_SHOWN]
+    unequal = frozenset().union(*known) - frozenset.intersection(*known) if known else frozenset()
+    return [f"{_ends(region)}: {how or 'another region'}" for region, how in sorted(unequal)][:MOST_SHOWN]
 
 
 def _ends(region: str) -> str:
