@@ -75,8 +75,8 @@ def blame(
         )
 
     def mixed(candidate: Sequence[str]) -> tuple[Choice, ...]:
-        taken = frozenset(candidate)
-        return tuple(wrong[layer] if layer in taken else choice for layer, choice in right.items())
+        chosen = frozenset(candidate)
+        return tuple(wrong[layer] if layer in chosen else choice for layer, choice in right.items())
 
     def oracle(candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
         trial = bench.build(f"given-{digest(list(candidate))[:8]}-{attempt}", mixed(candidate))

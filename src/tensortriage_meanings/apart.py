@@ -48,27 +48,27 @@ QUESTION = "which of its attributes makes the difference?"
 )
 def attribute_apart(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Name first the attribute that makes the difference, where several of the first culprit differ."""
-    found, beside = evidence.concluded, evidence.model_diff
-    if found is None or found.kind is not VerdictKind.MODEL_CHANGED or beside is None or not found.culprits:
+    found, matched = evidence.concluded, evidence.model_diff
+    if found is None or found.kind is not VerdictKind.MODEL_CHANGED or matched is None or not found.culprits:
         return None
     first = found.culprits[0]
-    changes = beside.diff.at.get(first.node, ())
+    changes = matched.diff.at.get(first.node, ())
     own = changes[0].reference_node if changes else ""
-    ways = _ways(beside, own, first.node)
+    ways = _ways(matched, own, first.node)
     differing = {change.reason: way for change in changes for way in ways if way.words in change.reason}
     if first.change == "attribute" and not differing:
-        return _by_opset(inv, beside, found)
+        return _by_opset(inv, matched, found)
     if not differing or not first.reason:
         return None
     try:
-        needed, left = _enough(inv, beside, own, differing)
+        needed, left = _enough(inv, matched, own, differing)
     except TriageError as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     if not is_minor(left, 1.0):
         inv.record.answered(QUESTION, "none of them, alone or together", left=left)
         return None
-    cure = f"; cure: {_cure(beside, own, first.node, [differing[each] for each in needed])}"
+    cure = f"; cure: {_cure(matched, own, first.node, [differing[each] for each in needed])}"
     summary = found.summary + cure
     if len(differing) == 1:
         inv.record.answered(QUESTION, f"it does: {_short(needed[0])}", left=left)
@@ -83,14 +83,14 @@ def attribute_apart(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     return dataclasses.replace(found, summary=summary.replace(first.reason, reason, 1), culprits=culprits)
 
 
-def _cure(beside: Correspondence, own: str, other: str, ways: Sequence[Meaning]) -> str:
+def _cure(matched: Correspondence, own: str, other: str, ways: Sequence[Meaning]) -> str:
     """Return the line to write into the file, so that it has the original's attributes."""
-    was = _attributes(beside.original.graph, own)
+    was = _attributes(matched.original.graph, own)
     names = [name for way in ways for name in way.attributes]
     given = [f"{name}={_said(was[name])}" for name in names if name in was]
     without = [name for name in names if name not in was]
     steps = [f"set {', '.join(given)}"] * bool(given) + [f"leave {', '.join(without)} out"] * bool(without)
-    path = beside.changed.path
+    path = matched.changed.path
     return f"{' and '.join(steps)} at '{other}' of {path.name if path else 'the file'}, as the original has it"
 
 
@@ -98,9 +98,9 @@ def _said(value: object) -> str:
     return str(np.float32(value)) if isinstance(value, float) else str(_plain(value))
 
 
-def _by_opset(inv: Investigation, beside: Correspondence, found: Conclusion) -> Conclusion | None:
+def _by_opset(inv: Investigation, matched: Correspondence, found: Conclusion) -> Conclusion | None:
     """Return the conclusion with the cause where an operator means something else since another opset is declared."""
-    first, opsets = found.culprits[0], (beside.original.opset, beside.changed.opset)
+    first, opsets = found.culprits[0], (matched.original.opset, matched.changed.opset)
     since, words = OTHERWISE_SINCE.get(first.op_type, (0, ""))
     if not min(opsets) < since <= max(opsets):
         return None
@@ -116,9 +116,9 @@ def _short(reason: str) -> str:
     return reason.rpartition("in another way: ")[2]
 
 
-def _ways(beside: Correspondence, own: str, other: str) -> Sequence[Meaning]:
+def _ways(matched: Correspondence, own: str, other: str) -> Sequence[Meaning]:
     """Return each attribute of a node of the file as a change of the original's; its name is in the words."""
-    was, now = _attributes(beside.original.graph, own), _attributes(beside.plain.graph, other)
+    was, now = _attributes(matched.original.graph, own), _attributes(matched.plain.graph, other)
     names = (name for name in {**was, **now} if was.get(name) != now.get(name))
     return [Meaning(f" {name}", {name: _plain(now.get(name))}) for name in names]
 
@@ -132,30 +132,30 @@ def _attributes(graph: Graph, name: str) -> Mapping[str, object]:
 
 
 def _enough(
-    inv: Investigation, beside: Correspondence, own: str, told: Mapping[str, Meaning]
+    inv: Investigation, matched: Correspondence, own: str, differing: Mapping[str, Meaning]
 ) -> tuple[list[str], float]:
     """Return the fewest changes of a node, by their words, that give the file's outputs, and the remaining error.
 
     The one that comes nearest is kept, then the one that comes nearest on top of it.
     """
-    feed, reference, file = inv.question.feeds[0], inv.question.reference, beside.changed
+    feed, reference, file = inv.question.feeds[0], inv.question.reference, matched.changed
     theirs = inv.lab.outputs(reference, file, check_feed(feed, file.inputs, casting=Casting.ROUND))
     outputs = {spec.name: np.asarray(theirs[spec.name]) for spec in inv.model.outputs if spec.name in theirs}
-    rewriter = Rewriter(beside.original)
+    rewriter = Rewriter(matched.original)
 
     def off(words: Sequence[str]) -> float:
-        attributes = {name: value for each in words for name, value in told[each].attributes.items()}
+        attributes = {name: value for each in words for name, value in differing[each].attributes.items()}
         try:
-            changed = rewriter.rewritten({own: Meaning("", attributes)}) if words else beside.original
+            changed = rewriter.rewritten({own: Meaning("", attributes)}) if words else matched.original
             with inv.lab.session(reference, changed, sequence=True) as ask:
                 return subject.distance(ask(feed))
         except (TriageError, ValueError, TypeError):
             return math.inf
 
-    subject = Unexplained(beside.original, lambda _: {}, outputs, lambda *_: None)
+    subject = Unexplained(matched.original, lambda _: {}, outputs, lambda *_: None)
     before, kept, left = off([]), list[str](), 1.0
-    while len(kept) < len(told) and before and not is_minor(left, 1.0):
-        tried = {each: off([*kept, each]) / before for each in told if each not in kept}
+    while len(kept) < len(differing) and before and not is_minor(left, 1.0):
+        tried = {each: off([*kept, each]) / before for each in differing if each not in kept}
         kept.append(min(tried, key=tried.__getitem__))
         left = tried[kept[-1]]
     return kept, left

@@ -119,12 +119,12 @@ def _graph(
 def _node(
     node: onnx.NodeProto, show: Collection[str], known: Mapping[str, str], weight: Callable[[str], np.ndarray]
 ) -> Iterator[str]:
-    taken = list(_set([known.get(name, name) for name in node.input]))
+    operands = list(_set([known.get(name, name) for name in node.input]))
     made = list(_set([known.get(name, name) for name in node.output]))
     if not node.input:
         yield f"{{}} -> {made[0]}"
     else:
-        yield from taken
+        yield from operands
         yield f" -> {made[0]}"
     yield from _indented(made[1:], 4)
     if "attrs" not in show or not node.attribute:

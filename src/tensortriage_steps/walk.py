@@ -168,8 +168,8 @@ def _settled(
     precision = resolve(EngineSpec.parse(request.target)).precision
     if report.first is None and rows and request.diagnosis:
         farthest = max(rows.values(), key=lambda row: _nearest(row).ratio)
-        asked = _judged(_with_row(report, farthest, _nearest(farthest), within=False), precision)
-        found = _diagnosed(request, asked, in_question[farthest.step], origin, listener)
+        judged = _judged(_with_row(report, farthest, _nearest(farthest), within=False), precision)
+        found = _diagnosed(request, judged, in_question[farthest.step], origin, listener)
         return found if found.diagnosis and found.diagnosis.node and found.verdict == "fault" else report
     found = report
     for _ in range(MOST_DIAGNOSES):

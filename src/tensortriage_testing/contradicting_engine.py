@@ -57,9 +57,9 @@ class ContradictingSession:
 
     def run(self, feed: Feed) -> Feed:
         """Run once; wrong where the condition holds."""
-        with _Beside() as beside:
+        with _Beside() as stream:
             found = (self._wrong if self._condition.shows(feed) else self._right).run(feed)
-        if isinstance(self._condition, _OtherStream) and beside.others:
+        if isinstance(self._condition, _OtherStream) and stream.others:
             found = self._wrong.run(feed)
         self._condition.after(feed)
         return found

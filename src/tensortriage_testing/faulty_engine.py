@@ -158,8 +158,8 @@ class FaultyEngine(ReportsPrecision, OffersLadder):
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return the levels of optimization up to the requested one, from safe to aggressive."""
-        asked = LEVELS.index(_level(read_options(options, self.options)))
-        return [(f"optimization={level}", {**options, "optimization": level}) for level in LEVELS[: asked + 1]]
+        requested = LEVELS.index(_level(read_options(options, self.options)))
+        return [(f"optimization={level}", {**options, "optimization": level}) for level in LEVELS[: requested + 1]]
 
     def _fault(self, given: Options) -> Fault | None:
         fields = {key: given.text(key) for key in ("kind", "node", "fused_with", "from_level", "dtype") if key in given}

@@ -108,8 +108,8 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return the levels of compilation up to the requested one, eager first."""
-        asked = options.get("compile", LEVELS[0]).strip().lower()
-        lower = LEVELS[: LEVELS.index(asked)] if asked in LEVELS else ()
+        requested = options.get("compile", LEVELS[0]).strip().lower()
+        lower = LEVELS[: LEVELS.index(requested)] if requested in LEVELS else ()
         return [*((f"compile={level}", {**options, "compile": level}) for level in lower), ("as given", dict(options))]
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:

@@ -183,8 +183,8 @@ def around(module: str) -> Iterable[str]:
 def entering(graph: Graph, nodes: Collection[str], constant: Collection[str]) -> list[str]:
     """Return the values that nodes take from others, without ``constant`` and fed ones."""
     inside = set(nodes)
-    taken = dict.fromkeys(value for name in nodes for value in graph.node(name).uses if value not in constant)
-    makers = ((value, graph.producer(value)) for value in taken)
+    operands = dict.fromkeys(value for name in nodes for value in graph.node(name).uses if value not in constant)
+    makers = ((value, graph.producer(value)) for value in operands)
     return [value for value, maker in makers if maker is not None and maker.name not in inside]
 
 

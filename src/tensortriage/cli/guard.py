@@ -149,7 +149,7 @@ def _share(place: int, value: int) -> None:
 def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None, shared: mmap.mmap) -> Ending:
     from tensortriage_worker.supervisor import count_oom_kills
 
-    deadline, cause, asked, kills = None, "", 0, count_oom_kills()
+    deadline, cause, signals, kills = None, "", 0, count_oom_kills()
     while True:
         watching = memory_bytes is not None or deadline is not None
         info = signal.sigtimedwait(heard, LOOK_SECONDS) if watching else signal.sigwaitinfo(heard)
@@ -159,14 +159,14 @@ def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None, shar
             if code >= 0:
                 return Ending(code, cause=cause)
             # An interpreter on its way out has the system's own handlers again.
-            cause = cause or ("interrupted" if -code == asked else "")
+            cause = cause or ("interrupted" if -code == signals else "")
             if not cause and -code == signal.SIGKILL and count_oom_kills() > kills:
                 cause = NO_MEMORY
             return Ending(None, -code, cause)
         if info is not None and info.si_signo != signal.SIGCHLD:
             grace = CLUSTER_GRACE_SECONDS if shared[_CLUSTER] else GRACE_SECONDS
             grace = WRITING_GRACE_SECONDS if shared[_WRITES] else grace
-            asked, deadline = info.si_signo, deadline or time.monotonic() + grace
+            signals, deadline = info.si_signo, deadline or time.monotonic() + grace
             if info.si_code != _FROM_TERMINAL:
                 os.kill(child, info.si_signo)
         if deadline is not None and time.monotonic() > deadline:

@@ -20,17 +20,17 @@ def place(named: Sequence[Iterable[str]], graph: "Graph", inputs: Iterable[str])
         graph: Index of the model.
         inputs: Names of the model's inputs: values that do not depend on them are constant.
     """
-    taken: set[str] = set()
+    claimed: set[str] = set()
     claims: list[list[str]] = []
     for names in named:
-        claims.append([name for name in dict.fromkeys(names) if name and name not in taken])
-        taken.update(claims[-1])
+        claims.append([name for name in dict.fromkeys(names) if name and name not in claimed])
+        claimed.update(claims[-1])
     computed = {node.name for node in graph.descendants(tuple(inputs))}
-    taken |= {node.name for node in graph.nodes if node.name not in computed or {*node.outputs} & graph.shape_like}
+    claimed |= {node.name for node in graph.nodes if node.name not in computed or {*node.outputs} & graph.shape_like}
     placed = []
     for claim in claims:
-        nodes = _executed(claim, graph, taken)
-        taken.update(nodes)
+        nodes = _executed(claim, graph, claimed)
+        claimed.update(nodes)
         placed.append(nodes)
     return placed
 

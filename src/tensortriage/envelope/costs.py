@@ -64,8 +64,8 @@ def of_freedoms(
     """
     healthy = Healthy.of(setting.model, setting.precision, tuple(together))
     what = what or "the model with the chosen freedoms"
-    asked = whole(values, setting.parts)
-    found = distances(setting, asked, healthy.with_freedoms, what=what)
+    wanted = whole(values, setting.parts)
+    found = distances(setting, wanted, healthy.with_freedoms, what=what)
     costs = {value: healthy.cost_of_freedoms(each) for value, each in by_value(found).items()}
     return {value: cost for value, cost in costs.items() if cost is not None}
 
@@ -149,8 +149,8 @@ def drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list[
         ModelError: When the model cannot be rounded.
         UsageError: Likewise.
     """
-    asked = setting.target, setting.model, setting.feed, list(names), draws, list(setting.kept)
-    kept = setting.lab.derived(dict[str, list[float]], "the cost of rounding by chance", *asked)
+    sources = setting.target, setting.model, setting.feed, list(names), draws, list(setting.kept)
+    kept = setting.lab.derived(dict[str, list[float]], "the cost of rounding by chance", *sources)
     return kept.of(lambda: _drawn(setting, names, draws))
 
 
@@ -160,8 +160,8 @@ def _drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list
     if first is None:
         return errors
     rounded = round_results(setting.model, setting.precision, specs=setting.specs(), kept=setting.kept)
-    asked = whole(names, setting.parts)
-    plain, narrow = (select_outputs(_fed_inside(setting, each, first), asked) for each in (setting.model, rounded))
+    wanted = whole(names, setting.parts)
+    plain, narrow = (select_outputs(_fed_inside(setting, each, first), wanted) for each in (setting.model, rounded))
     rng, step = np.random.default_rng(0), float(setting.precision.dtype.finfo.eps)
     with setting.lab.session(PLAIN, plain) as exact, setting.lab.session(PLAIN, narrow) as narrowed:
         for _ in range(draws):

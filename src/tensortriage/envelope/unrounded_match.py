@@ -207,23 +207,23 @@ class UnroundedMatch:
 
 
 def match_of_file(
-    lab: Lab, beside: Correspondence, network: Sequence[tuple[Feed, Arrays]], floors: Mapping[str, float]
+    lab: Lab, matched: Correspondence, network: Sequence[tuple[Feed, Arrays]], floors: Mapping[str, float]
 ) -> tuple[UnroundedMatch, int]:
     """Hold a file against a network, and once more with its biases as they were; return how many of these count.
 
     Raises:
         TriageError: As `UnroundedMatch.of`.
     """
-    parts = output_parts(beside.original, network[0][0].tensors)
-    match = UnroundedMatch.of(lab, beside.changed, network, floors, parts)
-    if not match.is_same and (others := _other_biases(beside)):
-        restored = UnroundedMatch.of(lab, freeze(beside.changed, others), network, floors, parts)
+    parts = output_parts(matched.original, network[0][0].tensors)
+    match = UnroundedMatch.of(lab, matched.changed, network, floors, parts)
+    if not match.is_same and (others := _other_biases(matched)):
+        restored = UnroundedMatch.of(lab, freeze(matched.changed, others), network, floors, parts)
         if restored.is_same:
             return restored.with_costs_of(match), len(others)
     return match, 0
 
 
-def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
+def _other_biases(matched: Correspondence) -> dict[str, np.ndarray]:
     """Return the original's biases where a file has others, by their names in the file; none where only one is another.
 
     Quantizers correct the biases of layer after layer for what rounding moves in the mean (Nagel et al. 2019,
@@ -231,14 +231,14 @@ def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
     unless the tool says that it corrects them.
     """
     found = {}
-    for now, was in beside.constants.items():
-        if now not in beside.changed.graph.constants:
+    for now, was in matched.constants.items():
+        if now not in matched.changed.graph.constants:
             continue
-        other, bias = beside.changed.graph.weight(now), beside.original.graph.weight(was)
+        other, bias = matched.changed.graph.weight(now), matched.original.graph.weight(was)
         alike = other.shape == bias.shape and other.dtype == bias.dtype == np.float32 and _is_bias(bias)
         if alike and not np.allclose(other, bias, rtol=_BIAS_KEPT, atol=0.0):
             found[now] = bias
-    return found if len(found) > 1 or corrects_biases(beside.changed) else {}
+    return found if len(found) > 1 or corrects_biases(matched.changed) else {}
 
 
 def _is_bias(array: np.ndarray) -> bool:

@@ -112,8 +112,8 @@ class TaskMetric:
 
     def identity_on(self, feeds: Iterable[Feed]) -> str:
         """Return a digest of the metric and of the labels that it is given with feeds."""
-        asked = any(word.startswith("labels") for word in self.takes)
-        labels = [feed_digest(labels_by_name(feed)) for feed in feeds] if asked else []
+        reads_labels = any(word.startswith("labels") for word in self.takes)
+        labels = [feed_digest(labels_by_name(feed)) for feed in feeds] if reads_labels else []
         return digest(self.identity, labels)
 
     def check(self, feed: Feed) -> None:

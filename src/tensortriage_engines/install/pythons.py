@@ -59,12 +59,12 @@ def needed(what: str, pythons: Pythons, minors: Sequence[int] = tuple(KNOWN_MINO
         pythons: As for `interpreter`.
         minors: Likewise.
     """
-    taken = [minor for minor in minors if pythons[0] <= (3, minor) <= pythons[1]]
-    span = f"3.{taken[0]} to 3.{taken[-1]}" if len(taken) > 1 else f"3.{taken[0]}"
+    suitable = [minor for minor in minors if pythons[0] <= (3, minor) <= pythons[1]]
+    span = f"3.{suitable[0]} to 3.{suitable[-1]}" if len(suitable) > 1 else f"3.{suitable[0]}"
     here = ".".join(map(str, sys.version_info[:2]))
     return failed(
         f"{what} takes Python {span}: this is {here}, and none is on the PATH or installed by pyenv or uv",
-        cure=f"put python3.{taken[-1]} on the PATH",
+        cure=f"put python3.{suitable[-1]} on the PATH",
     )
 
 

@@ -96,16 +96,16 @@ class Recipe:
 
     def of(self, version: str = "") -> Ingredients | None:
         """Return the packages for a version of the package, or the default one; None for one too old."""
-        asked = version or self.version
-        release = next((each for each in self.releases if in_order(each.since) <= in_order(asked)), None)
+        release_version = version or self.version
+        release = next((each for each in self.releases if in_order(each.since) <= in_order(release_version)), None)
         if release is None:
             return None
-        package = f"{self.package}=={asked}"
-        beside = tuple(each.format(version=asked) for each in release.beside) if version else self.pinned
-        bare = tuple(each.format(version=asked) for each in release.bare)
+        package = f"{self.package}=={release_version}"
+        companions = tuple(each.format(version=release_version) for each in release.beside) if version else self.pinned
+        bare = tuple(each.format(version=release_version) for each in release.bare)
         pythons = release.pythons if version else self.pythons
-        return Ingredients(beside, (package, *bare), pythons) if self.alone else Ingredients(
-            (package, *beside), bare, pythons
+        return Ingredients(companions, (package, *bare), pythons) if self.alone else Ingredients(
+            (package, *companions), bare, pythons
         )  # fmt: skip
 
     def target(self, python: str) -> str:

@@ -97,14 +97,14 @@ class Prepared:
             UsageError: For formats other than the one that the model has or is converted to, and for nodes to keep in
                 float32 in a model that is built as it is typed: the build would go on without them.
         """
-        asked = ""
+        refused = ""
         if "fallback" in self._settings.words:
-            asked = f"layers in {self._settings.words['fallback'].replace('+', ' or ')} with {precision}"
+            refused = f"layers in {self._settings.words['fallback'].replace('+', ' or ')} with {precision}"
         elif self._settings.kept and precision in (MIXED, *_QUANTIZED):
-            asked = f"kept nodes in a model that is built as it is typed ({precision})"
-        if asked:
+            refused = f"kept nodes in a model that is built as it is typed ({precision})"
+        if refused:
             raise UsageError(
-                f"this build is strongly typed and cannot have {asked}",
+                f"this build is strongly typed and cannot have {refused}",
                 slug="typing-unavailable",
                 cure="set the types in the model: triage convert, --keep-nodes for fp32 nodes; then precision=mixed",
             )

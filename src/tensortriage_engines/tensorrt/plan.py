@@ -73,10 +73,10 @@ def _named(region: Region, graph: "Graph") -> Iterator[str]:
     yield from listed
     if (listed and _RANGE not in region.nodes) or region.kind == _MOVES:
         return
-    taken = {value_of(name, graph) for name in region.inputs}
+    operands = {value_of(name, graph) for name in region.inputs}
     for name in region.outputs:
         value = value_of(name, graph)
-        node = graph.producer(value) if value and value not in taken else None
+        node = graph.producer(value) if value and value not in operands else None
         if node is not None:
             yield node.name
 

@@ -149,11 +149,11 @@ def _input_digests(feed: Feed) -> dict[str, str]:
 
 def _engine_facts(text: str, spec: EngineSpec) -> BaselineEngine:
     engine = resolve(spec)
-    asked = EngineSpec.parse(text)
-    options = {name: word for name, word in asked.options.items() if name != "worker"}
-    file = asked.options.get("file", "")
+    parsed = EngineSpec.parse(text)
+    options = {name: word for name, word in parsed.options.items() if name != "worker"}
+    file = parsed.options.get("file", "")
     return BaselineEngine(
-        str(asked.with_options(options)),
+        str(parsed.with_options(options)),
         engine.precision.value,
         engine.hardware.value,
         engine.engine.availability().device,

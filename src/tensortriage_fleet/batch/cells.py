@@ -143,8 +143,8 @@ def _unused(source: Path, table: str, rule: CellPattern) -> DataError:
 
 
 def _places(rule: CellPattern) -> dict[str, str]:
-    asked = {key: getattr(rule, key) for key in ("model", "feed", "target", "command")}
-    return {key: pattern for key, pattern in asked.items() if pattern is not None}
+    given = {key: getattr(rule, key) for key in ("model", "feed", "target", "command")}
+    return {key: pattern for key, pattern in given.items() if pattern is not None}
 
 
 def _tolerances(rule: Expectation) -> Iterator[str]:

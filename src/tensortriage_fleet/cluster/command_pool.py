@@ -67,12 +67,12 @@ class CommandPool:
             if cluster is None:
                 pool = cls(jobs, dict.fromkeys(needs, Processes()), visible_gpus())
             else:
-                opened, asked = entered.enter_context(open_cluster(cluster)), cluster.needs
+                opened, requirements = entered.enter_context(open_cluster(cluster)), cluster.needs
                 there = int(opened.offered().get("GPU", 0))
                 of_nodes = {
                     each: TaskNeeds(
-                        max(asked.gpus, each.gpus, min(there, int(each.on_gpu))),
-                        tuple(dict.fromkeys((*asked.tags, *each.tags))),
+                        max(requirements.gpus, each.gpus, min(there, int(each.on_gpu))),
+                        tuple(dict.fromkeys((*requirements.tags, *each.tags))),
                     )
                     for each in needs
                 }

@@ -80,11 +80,11 @@ class Cluster:
             arguments: Its arguments; they are pickled.
             needs: Requirements of the task on its node.
         """
-        asked = needs or TaskNeeds()
+        wanted = needs or TaskNeeds()
         options = self._remote.options(
             num_cpus=1,
-            num_gpus=asked.gpus,
-            resources=dict.fromkeys(asked.tags, 1),
+            num_gpus=wanted.gpus,
+            resources=dict.fromkeys(wanted.tags, 1),
             max_retries=RETRIES,
             name=getattr(function, "__name__", "task"),
         )

@@ -152,15 +152,15 @@ def _names(path: Path, external_data_dir: Path | None) -> dict[str, str]:
     nodes = read_message(path).proto.graph.node
     if all(node.name for node in nodes):
         return {}
-    taken = {node.name for node in nodes}
+    named = {node.name for node in nodes}
     made: dict[str, str] = {}
     for index, node in enumerate(nodes):
         if node.name or not any(node.output):
             continue
         name, count = f"polygraphy_unnamed_node_{index}", 0
-        while name in taken:
+        while name in named:
             name, count = f"polygraphy_unnamed_node_{index}_{count}", count + 1
-        taken.add(name)
+        named.add(name)
         made[next(filter(None, node.output))] = name
     model = Model.load(path, external_data_dir=external_data_dir)
     return {

@@ -154,12 +154,12 @@ def inspect_quantizers(
     if blocks and all(_makes_scales(model.graph, pair) for pair in pairs):
         names, kind = tuple(feed.name for feed in feeds), origin_of(feeds)
         return QuantizersResult(str(model.path or ""), names, kind, None, (), (), "", None, (), blocks)
-    beside = Correspondence.of(original, model) if original is not None else None
-    weights = dict(beside.weights()) if beside is not None else {}
+    matched = Correspondence.of(original, model) if original is not None else None
+    weights = dict(matched.weights()) if matched is not None else {}
     smoothed = _smoothed(model, pairs, weights)
     weights |= smoothed
     with Lab(batch_bytes=BATCH_BYTES) as lab:
-        tops, unsure = _activations(model, pairs, feeds, lab, beside.relus if beside is not None else None)
+        tops, unsure = _activations(model, pairs, feeds, lab, matched.relus if matched is not None else None)
     switched = switch_pairs(model, weights, tops=tops)
     mine = [pair for pair in pairs if pair.dequantize in switched.nodes]
     with Lab(batch_bytes=BATCH_BYTES) as lab:

@@ -126,9 +126,9 @@ class _Switching:
         number = initializer(self.names.fresh("quantizer_number"), np.array(len(self.nodes), np.int64))
         self.graph.register_initializer(number)
         self.nodes.append(node.name or "")
-        taken = ir.node("Gather", [self._choice, number], name=self.names.fresh("quantizer_switch"))
-        taken.outputs[0].name = self.names.fresh("quantizer_switch")
-        return taken
+        gather = ir.node("Gather", [self._choice, number], name=self.names.fresh("quantizer_switch"))
+        gather.outputs[0].name = self.names.fresh("quantizer_switch")
+        return gather
 
     def gate(self, switch: ir.Node, quantized: ir.Value | None, plain: ir.Value, name: str | None) -> ir.Node:
         """Return the node that selects one of two values by a switch."""

@@ -155,7 +155,7 @@ def fewest_kept(
                 f"even the float model does not reach {goal.words}", slug="quantize-goal-unreachable",
                 cure="lower the goal",
             )  # fmt: skip
-        asked = Questions(
+        questions = Questions(
             engine=candidates.read,
             emulated=nodes.read,
             stricter=nodes.fewest,
@@ -167,7 +167,7 @@ def fewest_kept(
             groups=lambda: groups_of(model.graph, stage.items, stage.movers, ()),
             builds_left=lambda: MOST_BUILDS - candidates.asked,
         )
-        found = settle(first, asked).kept
+        found = settle(first, questions).kept
     if len(found) == len(nodes.items):
         raise NothingQuantizedError(
             f"{goal.words} leaves none of {len(nodes.items)} nodes in {precision.value} on {judges.deployed.spec}",

@@ -51,8 +51,8 @@ class ClaimRuns:
     @functools.cached_property
     def built(self) -> BuiltSession:
         """The session's description of itself."""
-        asked = Experiment(engine=self._target, model=self._model, feed=None, observed=ObservedBuild())
-        return self._lab.answer(asked).built
+        experiment = Experiment(engine=self._target, model=self._model, feed=None, observed=ObservedBuild())
+        return self._lab.answer(experiment).built
 
     def other_threads(self) -> dict[str, EngineSpec]:
         """Return the engine with other numbers of threads, if an option sets them."""

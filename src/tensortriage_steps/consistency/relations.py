@@ -215,9 +215,9 @@ def whole_relations(
         for words, engine in threads.items()
     ]
     if other is not None and streams:
-        beside = "does a feed give the same result while another runs in a second stream?"
+        question = "does a feed give the same result while another runs in a second stream?"
         found += [
-            EqualityClaim(ClaimKind.STREAMS, beside, feed, feed, beside=other),
+            EqualityClaim(ClaimKind.STREAMS, question, feed, feed, beside=other),
             EqualityClaim(ClaimKind.STREAMS, "does that other feed?", other, other, beside=feed),
         ]
     return found

@@ -70,14 +70,14 @@ def _by_name(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec]) -> list[
         for stem in _stems(spec.name, _NEW, _NEW_END, _NEW_WITHIN):
             new.setdefault(stem, []).append(spec)
     found: list[Carry] = []
-    taken: set[str] = set()
+    paired: set[str] = set()
     for spec in inputs:
         for stem in _stems(spec.name, _OLD, _OLD_END, _OLD_WITHIN):
             named = [twin for twin in new.get(stem, ()) if twin.name != spec.name]
-            twins = [twin for twin in named if twin.name not in taken and _may_be(twin, spec)]
+            twins = [twin for twin in named if twin.name not in paired and _may_be(twin, spec)]
             if len(twins) == 1:
                 found.append(Carry(twins[0].name, spec.name))
-                taken.add(twins[0].name)
+                paired.add(twins[0].name)
                 break
     return found
 
@@ -112,7 +112,7 @@ def unpaired(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], known: S
 
 
 def _asked(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], asked: Sequence[str]) -> list[Carry]:
-    results, taken = {spec.name: spec for spec in outputs}, {spec.name: spec for spec in inputs}
+    results, by_input = {spec.name: spec for spec in outputs}, {spec.name: spec for spec in inputs}
     found: list[Carry] = []
     for text in asked:
         ours, sign, theirs = text.partition("=")
@@ -128,9 +128,9 @@ def _asked(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], asked: Seq
             raise _unknown(text, "output", ours, results)
         for name, match in hits:
             twin = theirs.replace("*", match.group(1)) if "*" in theirs else theirs
-            if twin not in taken:
-                raise _unknown(text, "input", twin, taken)
-            if not _may_be(results[name], taken[twin]):
+            if twin not in by_input:
+                raise _unknown(text, "input", twin, by_input)
+            if not _may_be(results[name], by_input[twin]):
                 raise UsageError(
                     f"output '{name}' cannot be input '{twin}' of the next step: their types or shapes differ",
                     slug="carry-misfit",

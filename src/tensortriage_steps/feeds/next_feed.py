@@ -163,8 +163,8 @@ def step_roles(
             slug="value-unknown",
             cure=f"its outputs: {', '.join(list(known)[:12])}",
         )
-    taken, specs = {pair.input for pair in carry}, {spec.name: spec for spec in inputs}
-    free = [spec for spec in inputs if spec.name not in taken]
+    carried, specs = {pair.input for pair in carry}, {spec.name: spec for spec in inputs}
+    free = [spec for spec in inputs if spec.name not in carried]
     whole = [spec for spec in free if spec.dtype is not None and spec.dtype.is_integer]
     masked = [spec for spec in free if _MASK.search(spec.name.lower())]
     positions = tuple(spec.name for spec in whole if _POSITIONS.search(spec.name.lower()))

@@ -121,7 +121,7 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
     Raises:
         EngineError: When the network cannot be run.
     """
-    model, graph, asked = inv.model, inv.model.graph, asked_about(inv.lab, network, inv.model, feed)
+    model, graph, torch_network = inv.model, inv.model.graph, asked_about(inv.lab, network, inv.model, feed)
     arrays = dict(inv.lab.outputs(network, model, feed))
     descriptions: Mapping[str, str] = {}
     training, own_error = False, None
@@ -131,16 +131,16 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
     otherwise: Mapping[str, tuple[np.ndarray, ...]] = {}
     if inner is not Inner.NONE:
         single = inner is Inner.OPERATIONS
-        trace = asked.trace(operations=single)
+        trace = torch_network.trace(operations=single)
         wanted = [name for name in (*graph.values, *trace.folded) if name not in arrays]
-        arrays |= dict(asked.captured(wanted, operations=single))
+        arrays |= dict(torch_network.captured(wanted, operations=single))
         folded = {name: arrays.pop(name) for name in trace.folded if name in arrays}
-        joined = asked.folded()
-        otherwise = {**_otherwise(asked, trace, joined, arrays), **_apart(asked, model, arrays)}
+        joined = torch_network.folded()
+        otherwise = {**_otherwise(torch_network, trace, joined, arrays), **_apart(torch_network, model, arrays)}
         arrays |= {name: returned[0] for name, returned in otherwise.items()}
         arrays = _in_declared_shapes(arrays, value_specs(model), keep={spec.name for spec in model.outputs})
-        descriptions, training = asked.modules()
-        own_error = _own_error(asked.in_float64(), arrays)
+        descriptions, training = torch_network.modules()
+        own_error = _own_error(torch_network.in_float64(), arrays)
     order = {name: place for place, name in enumerate(graph.values)}
     names = tuple(sorted(arrays, key=lambda name: order.get(name, len(order))))
     modules = modules_of(graph)
@@ -154,7 +154,7 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
         modules=frozenset(modules),
         seen=frozenset(seen),
         training=training,
-        reason=asked.reason,
+        reason=torch_network.reason,
         own_error=own_error,
         descriptions=descriptions,
         joined=joined,

@@ -252,9 +252,9 @@ class NetworkSession:
 
     def _take_program(self, options: Mapping[str, str]) -> None:
         """Spare the network a second export, if this process has just exported it."""
-        taken = taken_program(options)
-        if taken and len(taken[0]) == len(self._names):
-            self._programs[tuple(sorted(zip(self._names, taken[0])))] = taken[1]  # noqa: B905 - Python 3.9
+        program = taken_program(options)
+        if program and len(program[0]) == len(self._names):
+            self._programs[tuple(sorted(zip(self._names, program[0])))] = program[1]  # noqa: B905 - Python 3.9
 
     def _program(self, feed: Mapping[str, Item]) -> Any:
         """Return the network's exported program for the shapes of a feed; errors are the exporter's."""

@@ -119,8 +119,8 @@ def paired_by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np
         for found in by_value(reference, unknown)
         if found.relation is Relation.EQUAL and found.scale == 1.0 and not found.aliases and found.reference in missing
     ]
-    taken = collections.Counter(found.reference for found in sure)
-    return {found.target: found.reference for found in sure if taken[found.reference] == 1}
+    counts = collections.Counter(found.reference for found in sure)
+    return {found.target: found.reference for found in sure if counts[found.reference] == 1}
 
 
 def _problem(reference: ValueSpec, target: ValueSpec) -> str:

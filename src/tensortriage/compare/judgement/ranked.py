@@ -195,14 +195,14 @@ def _aligned(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     for row, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         places = {int(choice): place for place, choice in reversed(list(enumerate(mine)))}
         rest = []
-        taken = np.zeros(len(mine), bool)
+        used = np.zeros(len(mine), bool)
         for choice in other:
             place = places.pop(int(choice), None)
             if place is None:
                 rest.append(choice)
             else:
-                aligned[row, place], taken[place] = choice, True
-        aligned[row, ~taken] = rest
+                aligned[row, place], used[place] = choice, True
+        aligned[row, ~used] = rest
     return aligned
 
 

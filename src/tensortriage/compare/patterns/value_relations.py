@@ -257,15 +257,15 @@ def normalised_elsewhere(specimen: Specimen) -> PatternFinding | None:
         with np.errstate(all="ignore"):
             ours, theirs = change(specimen.reference), change(specimen.target)
             spreads = {axis: (_spread(ours, axis), _spread(theirs, axis)) for axis in axes}
-        for right, taken in itertools.permutations(axes, 2):
+        for right, wrong_axis in itertools.permutations(axes, 2):
             lost = spreads[right][0] < _EQUAL_SUMS and spreads[right][1] > 5 * _EQUAL_SUMS
-            if lost and spreads[taken][1] < _EQUAL_SUMS and spreads[taken][0] > 5 * _EQUAL_SUMS:
+            if lost and spreads[wrong_axis][1] < _EQUAL_SUMS and spreads[wrong_axis][0] > 5 * _EQUAL_SUMS:
                 sentence = (
-                    f"the {words} along axis {right} are equal in the reference, those along axis {taken} in the "
+                    f"the {words} along axis {right} are equal in the reference, those along axis {wrong_axis} in the "
                     "target: normalised along the wrong axis"
                 )
                 return PatternFinding(
-                    "wrong-axis", sentence, 1.0, {"right_axis": right, "axis_taken": taken, "of": words}
+                    "wrong-axis", sentence, 1.0, {"right_axis": right, "axis_taken": wrong_axis, "of": words}
                 )
     return None
 

@@ -107,10 +107,10 @@ def placed(stored: Sequence[StoredWeight], constants: Mapping[str, np.ndarray]) 
         best = int(np.argmin(errors)) if errors else -1
         near = [offered[best]] if errors and not is_lost(errors[best]) else []
         found.append(tuple(_placed(weight, view, constants) for view in near))
-    taken = {(each.view.name, each.view.part) for ways in found for each in ways}
+    assigned = {(each.view.name, each.view.part) for ways in found for each in ways}
     for number, (weight, offered) in enumerate(zip(stored, views, strict=True)):
         if not found[number]:
-            left = [view for view in offered if (view.name, view.part) not in taken]
+            left = [view for view in offered if (view.name, view.part) not in assigned]
             found[number] = _by_numbers_alone(weight, left, constants)
     return found
 

@@ -184,19 +184,19 @@ def picks_of(
     unseen = [value for value, name in shown.items() if name != value]
     ours = inv.lab.values(_shows(inv, feed), inv.model, feed, unseen, specs=specs)
     reach = {each.value: decided_values(graph, each) for each in decisions}
-    beside = [name for name in names if any(name in reach[value] for value in hidden)]
-    asked: TensorStore = MemoryStore({})
+    neighbours = [name for name in names if any(name in reach[value] for value in hidden)]
+    marked: TensorStore = MemoryStore({})
     if ask and hidden:
-        asked = inv.lab.values(*ask, feed, [*hidden, *beside], specs=specs)
-    moved = any(not np.array_equal(asked[name], outputs[name], equal_nan=asked[name].dtype.kind == "f")
-                for name in beside if name in asked)  # fmt: skip
+        marked = inv.lab.values(*ask, feed, [*hidden, *neighbours], specs=specs)
+    moved = any(not np.array_equal(marked[name], outputs[name], equal_nan=marked[name].dtype.kind == "f")
+                for name in neighbours if name in marked)  # fmt: skip
     mine, theirs = {}, {}
     for each in decisions:
         name = shown[each.value]
         own = golden[name] if name == each.value else ours[each.value]
         shape = (-1, 3) if each.kind is DecisionKind.BOXES else own.shape
         mine[each.value] = (golden[name].reshape(shape) if name else own).astype(np.int64)
-        theirs[each.value] = (outputs[name] if name else asked[each.value]).reshape(shape).astype(np.int64)
+        theirs[each.value] = (outputs[name] if name else marked[each.value]).reshape(shape).astype(np.int64)
     return Picks(decisions, mine, theirs, reach, tuple(hidden) if moved else ())
 
 
@@ -212,9 +212,9 @@ def _followed(inv: Investigation, feed: Feed, picks: Picks, golden: Arrays, outp
     shown = inv.lab.values(_shows(inv, feed), model, feed, wanted, specs=value_specs(model, fed))
     run = {name: np.asarray(shown[name]) for name in shown.names()}
     values = {**feed.tensors, **run} | {n: graph.weight(n) for n in [*operands, *limits] if n in graph.constants}
-    asked = list(dict.fromkeys([*outputs, *made]))
-    short = needed_for(model, asked)
-    specs = value_specs(short, {**fed, **{name: ValueSpec.of(name, run[name]) for name in asked}})
+    names_wanted = list(dict.fromkeys([*outputs, *made]))
+    short = needed_for(model, names_wanted)
+    specs = value_specs(short, {**fed, **{name: ValueSpec.of(name, run[name]) for name in names_wanted}})
     setting = inv.setting(feed, short)
     radii = score_radii(setting, {name: values[name] for name in operands}, specs=specs)
     behind = {n: tuple(each.value for each in picks.decisions if n in picks.reach[each.value]) for n in outputs}

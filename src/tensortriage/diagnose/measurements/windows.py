@@ -150,11 +150,11 @@ def multiple(plan: Plan, nodes: Collection[str]) -> Iterator[tuple[str, ...]]:
 
 def disjoint(sets: Iterator[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return sets that share no node; of two that do, the first."""
-    taken: set[str] = set()
+    covered: set[str] = set()
     found = []
     for item in sets:
-        if len(item) > 1 and taken.isdisjoint(item):
-            taken.update(item)
+        if len(item) > 1 and covered.isdisjoint(item):
+            covered.update(item)
             found.append(item)
     return found
 

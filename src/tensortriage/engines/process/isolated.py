@@ -132,14 +132,14 @@ class IsolatedEngine:
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         conversation, rest = self._begin(options, affinity=affinity)
-        asked = told(AskedBuild(self.adapter, model.absolute(), dict(rest), files))
+        build = told(AskedBuild(self.adapter, model.absolute(), dict(rest), files))
         try:
             model = model.absolute()
             there = conversation.deliver(model)
             rest |= {key: conversation.deliver_file(Path(rest[key])) for key in files}
             answer = conversation.ask("compile", adapter=self.adapter, model=there, options=rest)
             ends = terms.ends(model, answer)
-            asked.fed_as, asked.info = ends.fed_as, answer["info"]
+            build.fed_as, build.info = ends.fed_as, answer["info"]
         except BaseException:
             conversation.end()
             raise

@@ -116,15 +116,15 @@ class EngineSearch:
             return self._on.finished(self._asked, self._best_known(), explains=True)
 
     def _search(self) -> Settled:
-        self._asked = asked = self._on.candidates.as_asked()
-        self._on.listener.tell(f"{self._on.bench.spec}: {said(asked)}; wanted: {self._on.goal.words}")
+        self._asked = reading = self._on.candidates.as_asked()
+        self._on.listener.tell(f"{self._on.bench.spec}: {said(reading)}; wanted: {self._on.goal.words}")
         rounding = self._on.emulation.read(frozenset())
-        reason = explained(asked, rounding)
+        reason = explained(reading, rounding)
         self._on.listener.tell(
             f"{self._on.precision.value} alone, emulated: {said(rounding)}"
             + ("" if reason else "; the target's error exceeds it by more than rounding explains (3 dB)")
         )
-        return self._settle(asked)
+        return self._settle(reading)
 
     def _explained(self, settled: Settled) -> bool:
         """Return whether rounding explains the target's error, as requested and with the kept nodes."""

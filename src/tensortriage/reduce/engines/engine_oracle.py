@@ -168,8 +168,8 @@ class EngineOracle:
         self, sample: GoldenSample, nodes: Sequence[str], wrong: Mapping[str, np.ndarray], errors: Mapping[str, float]
     ) -> Failure | None:
         """Return the failure that wrong values inside the model mean for its outputs."""
-        asked = self.expected.influences.get(sample.name, {}) if self.expected is not None else {}
-        outputs = whole(list(asked), self._parts(sample)) or [spec.name for spec in self.pieces.model.outputs]
+        influences = self.expected.influences.get(sample.name, {}) if self.expected is not None else {}
+        outputs = whole(list(influences), self._parts(sample)) or [spec.name for spec in self.pieces.model.outputs]
         try:
             with self._lock:
                 reached = carry(

@@ -68,8 +68,8 @@ def _travelling(spec: EngineSpec, repro: Repro, limits: Limits) -> EngineHalf | 
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         own = repro.model.save(Path(folder) / MODEL_NAME)
 
-        def hear(asked: AskedBuild) -> None:
-            heard.append((asked, _files_of(asked, own)))
+        def hear(build: AskedBuild) -> None:
+            heard.append((build, _files_of(build, own)))
 
         with heard_builds(hear), Lab(limits=limits) as lab:
             with contextlib.suppress(TriageError), lab.session(spec, Model.load(own), sequence=True) as run:
@@ -77,23 +77,23 @@ def _travelling(spec: EngineSpec, repro: Repro, limits: Limits) -> EngineHalf | 
             commands = [*lab.tally.commands]
     if len(heard) != 1:  # an engine of this process, or one that is built again for every shape
         return None
-    asked, files = heard[0]
-    module = ADAPTERS.get(asked.adapter, asked.adapter)
-    names = {key: Path(asked.options[key]).name for key in _named_files(asked)}
-    fed_as = asked.fed_as or {spec.name: spec.name for spec in repro.model.inputs}
+    build, files = heard[0]
+    module = ADAPTERS.get(build.adapter, build.adapter)
+    names = {key: Path(build.options[key]).name for key in _named_files(build)}
+    fed_as = build.fed_as or {spec.name: spec.name for spec in repro.model.inputs}
     renamed = {spec.name: fed_as.get(spec.name, "") for spec in repro.model.inputs}
     renamed = {name: engine for name, engine in renamed.items() if engine != name}
     code = _ADAPTER
     for word, value in {
-        "ADAPTER": module, "OPTIONS": {**asked.options, **names}, "NAMED": sorted(names), "FED_AS": renamed,
+        "ADAPTER": module, "OPTIONS": {**build.options, **names}, "NAMED": sorted(names), "FED_AS": renamed,
     }.items():  # fmt: skip
         code = code.replace(f"<{word}>", repr(value))
     model = f'HERE / "{ENGINE}" / "{MODEL_NAME}" if path == HERE / "{MODEL_NAME}" else path'
     code = code.replace("<MODEL>", model if MODEL_NAME in files else "path")
-    if converted_by := asked.info.get(CONVERTED_BY):
+    if converted_by := build.info.get(CONVERTED_BY):
         commands.append(str(converted_by))
     carried = {path: text.encode() for path, text in _modules(module).items()}
-    return EngineHalf(code, {**carried, **files}, "\n".join(commands), any_model="declared" not in asked.options)
+    return EngineHalf(code, {**carried, **files}, "\n".join(commands), any_model="declared" not in build.options)
 
 
 def _named_files(asked: AskedBuild) -> list[str]:

@@ -169,7 +169,7 @@ def _audited(
 ) -> AuditedRegion:
     nodes = [model.graph.node(name) for name in region.nodes if name in model.graph]
     declared = next(filter(None, (_computed_in(node, model, specs) for node in reversed(nodes))), None)
-    asked = declared if requested is None or declared is None else requested.dtype
+    wanted = declared if requested is None or declared is None else requested.dtype
     built = _parsed(region.precision)
     by_pairs = next(filter(None, (_multiplied(node, pairs) for node in nodes)), None)
     return AuditedRegion(
@@ -178,9 +178,9 @@ def _audited(
         region.implementation,
         tuple(node.name for node in nodes),
         tuple(dict.fromkeys(node.op_type for node in nodes)),
-        by_pairs.label if by_pairs else asked.label if asked else "",
+        by_pairs.label if by_pairs else wanted.label if wanted else "",
         region.precision,
-        _compared_with_pairs(by_pairs, built) if by_pairs else _compared(asked, built, quantized=quantized),
+        _compared_with_pairs(by_pairs, built) if by_pairs else _compared(wanted, built, quantized=quantized),
         model.graph.origin_labels(node.name for node in nodes),
     )
 

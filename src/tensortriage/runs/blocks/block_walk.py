@@ -134,8 +134,8 @@ class BlockWalk:
         model, stored = Model.load(made.path), ObservedOutputs(stored=True)
         with self._lab.session(self._reference, model):
             for known, feed in zip(self._stores, made.feeds, strict=True):
-                asked = Experiment(engine=self._reference, model=model, feed=feed, observed=stored)
-                known |= dict.fromkeys(made.block.outputs, self._lab.answer(asked).tensors)
+                experiment = Experiment(engine=self._reference, model=model, feed=feed, observed=stored)
+                known |= dict.fromkeys(made.block.outputs, self._lab.answer(experiment).tensors)
 
     def _inputs(self, index: int, block: ModelBlock) -> dict[str, np.ndarray]:
         """Return the inputs of a block on one feed."""

@@ -100,14 +100,14 @@ class GoldenValues:
 
     def _recorded(self, feed: Feed, values: Sequence[str]) -> TensorStore:
         reference, model = self.question.reference, self.question.model
-        asked = Experiment(
+        experiment = Experiment(
             engine=reference,
             model=model,
             feed=feed,
             observed=ObservedValues(tuple(values)),
             what=f"recording {len(values)} tensors on {reference}",
         )
-        answer = self.lab.answer(asked)
+        answer = self.lab.answer(experiment)
         store, tally = answer.tensors, self.lab.tally
         tally.reference_run_seconds = max(tally.reference_run_seconds, answer.seconds)
         if all(store.spec(name).dtype is not DType.DOUBLE for name in store.names()):

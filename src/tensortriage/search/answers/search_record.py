@@ -87,13 +87,13 @@ class SearchRecord(Generic[T]):
 
     def removals(self, candidate: Candidate[T]) -> dict[T, OracleVerdict]:
         """Return the known verdicts on a candidate without one of its items, by item."""
-        asked = {
+        tested = {
             item: overall(runs)
             for smaller, runs in self.runs.items()
             if runs and len(smaller) == len(candidate) - 1 and smaller < candidate
             for item in candidate - smaller
         }
-        return {item: asked[item] for item in self.problem.ordered(asked)}
+        return {item: tested[item] for item in self.problem.ordered(tested)}
 
     def known(self, candidate: Candidate[T]) -> OracleVerdict | None:
         """Return the verdict of the first run of a candidate where it is there, used or not."""

@@ -151,7 +151,7 @@ def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[
     steps = distances(problem, found)
     walks = _walks(problem, found[-LATEST:]) if len(found) > 1 else []
     apart = _apart(len(problem.items), [problem.position[item] for item in found])
-    beside = list(map(apart.__getitem__, map(problem.position.__getitem__, items)))
+    steps_away = list(map(apart.__getitem__, map(problem.position.__getitem__, items)))
     reached = list(map(steps.__contains__, items))
 
     near = list(itertools.compress(range(len(items)), reached))
@@ -159,8 +159,10 @@ def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[
     ways = [map(walk.get, chosen, itertools.repeat(math.inf)) for walk in walks]
     detours = list(map(sum, zip(*ways, strict=True)))
     doubts = [-problem.suspected(item) for item in chosen] if problem.suspicion else []
-    near = _sorted_by(near, [list(map(steps.__getitem__, chosen)), detours, doubts, [beside[index] for index in near]])
-    far = sorted(itertools.compress(range(len(items)), map(operator.not_, reached)), key=beside.__getitem__)
+    near = _sorted_by(
+        near, [list(map(steps.__getitem__, chosen)), detours, doubts, [steps_away[index] for index in near]]
+    )
+    far = sorted(itertools.compress(range(len(items)), map(operator.not_, reached)), key=steps_away.__getitem__)
     if problem.suspicion:
         far.sort(key=lambda index: -problem.suspected(items[index]))
     return [*near, *far]

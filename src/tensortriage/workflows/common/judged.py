@@ -99,9 +99,9 @@ def _on_the_file(
     if found.verdict is not None or found.question is None:
         return inv.about(dataclasses.replace(inv.question, target=without_format(inv.question.target))), {}
     parts = inv.setting(feed).parts
-    asked = whole(names, parts)
-    own = inv.lab.values(inv.question.reference, found.question.model, feed, asked)
-    right, made = (with_parts({n: np.asarray(each[n]) for n in asked}, parts) for each in (references, own))
+    wanted = whole(names, parts)
+    own = inv.lab.values(inv.question.reference, found.question.model, feed, wanted)
+    right, made = (with_parts({n: np.asarray(each[n]) for n in wanted}, parts) for each in (references, own))
     costs = {name: error_of(measure(right[name], made[name])) for name in names}
     return inv.about(found.question), costs
 

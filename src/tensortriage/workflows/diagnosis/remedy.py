@@ -294,5 +294,5 @@ def fix_words(inv: Investigation, conclusion: Conclusion, remedy: Remedy | None,
         return "" if fix is None or remedy is None else f"{fix} is written: {remedy.summary}{how}"
     if remedy is not None:
         return no_fix(conclusion, fix, remedy.note)
-    asked = [step for step in inv.record.steps if step.question in (QUESTION, RECALIBRATED)]
-    return no_fix(conclusion, fix, asked[-1].answer if asked else "")
+    tried_steps = [step for step in inv.record.steps if step.question in (QUESTION, RECALIBRATED)]
+    return no_fix(conclusion, fix, tried_steps[-1].answer if tried_steps else "")

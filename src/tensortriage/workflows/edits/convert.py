@@ -143,8 +143,8 @@ def _lowered(model: Model, precision: Precision, request: ConvertRequest) -> Mod
 
 def _specs(model: Model) -> Mapping[str, ValueSpec]:
     def outputs_of(path: Path) -> Sequence[ValueSpec]:
-        asked = Experiment(engine=PLAIN, model=Model.load(path), feed=None, observed=ObservedBuild())
-        return lab.answer(asked).built.outputs
+        experiment = Experiment(engine=PLAIN, model=Model.load(path), feed=None, observed=ObservedBuild())
+        return lab.answer(experiment).built.outputs
 
     with Lab() as lab:
         return known_specs(model, outputs_of)

@@ -117,15 +117,15 @@ def in_memory(inv: Investigation, golden: TensorStore, sets: Sequence[Sequence[s
     """Split sets into groups whose golden tensors fit the batch limit; one group when they all do."""
     graph, limit = inv.model.graph, inv.question.batch_bytes
     groups: list[list[Sequence[str]]] = []
-    taken = 0
+    filled = 0
     for nodes in sets:
         values = {value for name in nodes for value in (*graph.node(name).uses, *graph.node(name).outputs)}
         size = sum(size_of(golden.spec(value)) for value in values if value in golden)
-        if not groups or (limit and taken + size > limit // 3):
+        if not groups or (limit and filled + size > limit // 3):
             groups.append([])
-            taken = 0
+            filled = 0
         groups[-1].append(nodes)
-        taken += size
+        filled += size
     return groups
 
 

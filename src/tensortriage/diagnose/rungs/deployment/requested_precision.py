@@ -49,10 +49,10 @@ def summary(told: PlanAudit) -> tuple[str, dict[str, object]]:
     if elsewhere:
         devices = " and ".join(dict.fromkeys(region.device for region in elsewhere))
         problems.append(f"{nodes_of(elsewhere)} run on {devices}, not{where}")
-    for (asked, built), _ in Counter((region.asked, region.built) for region in other).most_common():
-        these = [region for region in other if (region.asked, region.built) == (asked, built)]
+    for (wanted, built), _ in Counter((region.asked, region.built) for region in other).most_common():
+        these = [region for region in other if (region.asked, region.built) == (wanted, built)]
         words = "requested" if told.requested else "in the model"
-        problems.append(f"{nodes_of(these)} compute in {built}, {asked} {words}")
+        problems.append(f"{nodes_of(these)} compute in {built}, {wanted} {words}")
     formats = Counter(region.built for region in computing)
     fine = f"yes: {count(len(told.regions), 'region')}{where}, {_computing(told.regions, formats)}"
     return "no: " + "; ".join(problems) if problems else fine, {

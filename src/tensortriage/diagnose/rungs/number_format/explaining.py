@@ -110,10 +110,14 @@ def take(inv: Investigation, evidence: Evidence, question: str, stage: Stage, se
     seen = seen or Seen(inv, evidence.feed, inside=evidence.in_context or {}, local=evidence.local)
     judge = judge_of(inv, evidence.worst_feed, floors=evidence.floors, seen=seen)
     names = [name for name in judge.standing_out or judge.names if name not in evidence.explained]
-    taken = judge.take(stage, names)
-    if not taken.tried and taken.problem:
-        inv.record.answered(question, f"unknown: the model cannot be evaluated that way: {taken.problem}")
-    return Took(inv, evidence, question, judge, seen, taken, len(taken.limits) == len(names)) if taken.tried else None
+    outcome = judge.take(stage, names)
+    if not outcome.tried and outcome.problem:
+        inv.record.answered(question, f"unknown: the model cannot be evaluated that way: {outcome.problem}")
+    return (
+        Took(inv, evidence, question, judge, seen, outcome, len(outcome.limits) == len(names))
+        if outcome.tried
+        else None
+    )
 
 
 def answer(took: Took, verdict: Conclusion | None) -> Answer:

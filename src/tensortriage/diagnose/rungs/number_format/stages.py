@@ -248,7 +248,7 @@ def words_of_ops(inv: Investigation, local: Local) -> str:
     """Return the choices in words: ``Tanh: approximated function, usual on GPUs (local error 8.9e-06)``."""
     clauses = []
     for freedom in dict.fromkeys(local.chosen.values()):
-        values = [value for value, taken in local.chosen.items() if taken is freedom]
+        values = [value for value, chosen in local.chosen.items() if chosen is freedom]
         ops = counted(node.op_type for value in values if (node := inv.model.graph.producer(value)) is not None)
         worst = max((local.error(value) or 0.0 for value in values), default=0.0)
         clauses.append(f"{ops}: {freedom.words} (local error {'up to ' * (len(values) > 1)}{error_size(worst)})")

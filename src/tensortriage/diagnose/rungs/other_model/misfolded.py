@@ -17,20 +17,20 @@ _EQUAL = 1e-4
 """Relative RMS error up to which numbers fit a formula: float32 and a few operations."""
 
 
-def misfolded(model: Model, beside: Correspondence, name: str) -> str:
+def misfolded(model: Model, matched: Correspondence, name: str) -> str:
     """Return how a node of a file folds a BatchNormalization wrongly, as ``folds ...``; empty where it does not.
 
     Args:
         model: The original with its BatchNormalizations.
-        beside: The original with them folded, and the file.
+        matched: The original with them folded, and the file.
         name: A node of the file.
     """
-    own = next((old for old, new in beside.diff.pairs.items() if new == name), "")
+    own = next((old for old, new in matched.diff.pairs.items() if new == name), "")
     if own not in model.graph or (norm := _norm_behind(model, model.graph.node(own))) is None:
         return ""
-    before, after = model.graph.node(own), beside.plain.graph.node(name)
+    before, after = model.graph.node(own), matched.plain.graph.node(name)
     weight, bias = _constant(model, before, 1), _constant(model, before, 2)
-    given, added = _constant(beside.plain, after, 1), _constant(beside.plain, after, 2)
+    given, added = _constant(matched.plain, after, 1), _constant(matched.plain, after, 2)
     gain, shift, mean, variance = (_constant(model, norm, place) for place in range(1, 5))
     if weight is None or given is None or weight.shape != given.shape or gain is None or variance is None:
         return ""

@@ -71,8 +71,8 @@ def lost_part(inv: Investigation, file: Model, fed: Feed) -> LostPart | None:
     for part in setting.parts:
         error = error_of(figures[part.name]) if part.name in figures else 0.0
         if math.isfinite(error) and is_lost(error):
-            beside = [p.name for p in setting.parts if p.output == part.output and p is not part]
-            others = max(figures[name].reference_rms for name in beside)
+            siblings = [p.name for p in setting.parts if p.output == part.output and p is not part]
+            others = max(figures[name].reference_rms for name in siblings)
             lost.append(LostPart(part, error, others, figures[part.name].reference_rms))
     floors = fp32_floors(setting, [each.part.output for each in lost]) if lost else {}
     return max(

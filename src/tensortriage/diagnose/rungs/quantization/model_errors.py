@@ -19,14 +19,14 @@ class Quantization:
     """A quantized model next to the original, both run on a feed by the reference.
 
     Attributes:
-        beside: The two models.
+        matched: Both models, with their nodes matched.
         feed: The feed.
         weights: The original's numbers by the result of the DequantizeLinear.
         errors: Relative errors of the outputs of the quantized model.
         floors: fp32 floors of the outputs of the original.
     """
 
-    beside: Correspondence
+    matched: Correspondence
     feed: Feed
     weights: Mapping[str, np.ndarray]
     errors: Mapping[str, float]
@@ -34,7 +34,7 @@ class Quantization:
 
     def errors_of(self, inv: Investigation, weights: Mapping[str, np.ndarray]) -> dict[str, float]:
         """Return the errors of outputs without any quantizer, with weights in place of the quantized ones."""
-        return output_errors(inv, self.beside.unquantized(weights), self.feed)
+        return output_errors(inv, self.matched.unquantized(weights), self.feed)
 
     def most_explained(self, own: Mapping[str, float]) -> tuple[str, float]:
         """Return the output whose error other errors explain most, and that share."""

@@ -30,8 +30,8 @@ QUESTION = "does the target's file represent the reference's network?"
 )
 def represents_network(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Hold a quantized or narrow file, unrounded, against the reference's network."""
-    beside = evidence.model_diff
-    if beside is None or not is_rounded(beside.changed) or is_rounded(inv.model):
+    matched = evidence.model_diff
+    if matched is None or not is_rounded(matched.changed) or is_rounded(inv.model):
         return None
     own = [spec.name for spec in inv.model.outputs]
     network: list[tuple[Feed, Mapping[str, np.ndarray]]] = []
@@ -42,7 +42,7 @@ def represents_network(inv: Investigation, evidence: Evidence) -> Answer | None:
             break
     floors = fp32_floors(inv.setting(inv.question.feeds[0]), own)
     try:
-        match, corrected = match_of_file(inv.lab, beside, network, floors)
+        match, corrected = match_of_file(inv.lab, matched, network, floors)
     except (EngineError, UsageError, DataError) as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None

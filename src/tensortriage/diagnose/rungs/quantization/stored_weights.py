@@ -113,10 +113,10 @@ def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], tol
         return Answer(Conclusion(VerdictKind.QUANTIZATION, DESTROYED, words))
     if told["narrow"] is None:  # what integers between all operators cost is emulated on the model as it is
         return Answer()
-    asked = _on_the_file(inv.question.on_model(file), told["narrow"], stored)
+    question = _on_the_file(inv.question.on_model(file), told["narrow"], stored)
     if within_fp32(sound.error, fp32_floors(inv.setting(feed), [output]).get(output, 0.0)):
-        return Answer(question=asked)
-    return Answer(findings=Findings(quantization=sound), question=asked)
+        return Answer(question=question)
+    return Answer(findings=Findings(quantization=sound), question=question)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

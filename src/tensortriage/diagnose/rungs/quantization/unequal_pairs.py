@@ -89,20 +89,20 @@ def rescaled_biases(graph: Graph, pairs: Sequence[Quantizer], originals: Mapping
 
 
 def of_unequal(
-    inv: Investigation, beside: Correspondence, unequal: Sequence[Unequal], commands: Sequence[str]
+    inv: Investigation, matched: Correspondence, unequal: Sequence[Unequal], commands: Sequence[str]
 ) -> Answer:
     """Return the verdict on such nodes.
 
     Args:
         inv: The investigation, of the original.
-        beside: The quantized model next to it.
+        matched: The original and the quantized model, with their nodes matched.
         unequal: The nodes and their differences.
         commands: Commands that follow.
     """
     bias = unequal[0].pair.of_weight
     what = f"{len(unequal)} biases have another scale" if bias else f"the halves of {len(unequal)} pairs differ"
     inv.record.answered(QUESTION, f"no: {what}", pairs=[each.pair.dequantize for each in unequal])
-    named = [(beside.in_file(each.pair.dequantize), each) for each in unequal[:_NAMED]]
+    named = [(matched.in_file(each.pair.dequantize), each) for each in unequal[:_NAMED]]
     culprits = [Culprit(node.name, node.op_type, each.pair.result, reason=each.words) for node, each in named]
     first = culprits[0]
     others = f", and so of {len(unequal) - 1} more" if len(unequal) > 1 else ""
@@ -110,15 +110,15 @@ def of_unequal(
     summary = f"{first.op_type} '{first.node}' does not restore the quantized values: {first.reason}{others}{rule}"
     verdict = Conclusion(VerdictKind.QUANTIZATION, OBSERVED, summary, culprits=culprits, next=commands)
     words = "the right scale of each bias" if bias else "one scale and zero point in both halves of each pair"
-    return Answer(verdict, Findings(calibrated=_mended(inv, beside, unequal, words)))
+    return Answer(verdict, Findings(calibrated=_mended(inv, matched, unequal, words)))
 
 
-def _mended(inv: Investigation, beside: Correspondence, unequal: Sequence[Unequal], words: str) -> Calibrated | None:
+def _mended(inv: Investigation, matched: Correspondence, unequal: Sequence[Unequal], words: str) -> Calibrated | None:
     """Return the model with the right numbers, where that brings outputs nearer."""
     values = {name: array for each in unequal for name, array in each.right.items()}
-    feed, mended = inv.question.feeds[0], freeze(beside.paired, values)
+    feed, mended = inv.question.feeds[0], freeze(matched.paired, values)
     with contextlib.suppress(EngineError, DataError):
-        before, after = output_errors(inv, beside.paired, feed), output_errors(inv, mended, feed)
+        before, after = output_errors(inv, matched.paired, feed), output_errors(inv, mended, feed)
         output = max(before, key=lambda name: before[name])
         if after[output] < before[output]:
             return Calibrated(mended, output, before[output], after[output], "pair", words)
