@@ -108,7 +108,7 @@ def first_wrong(
         held: The result of `same_values`; of inputs that file and model share, too.
         values: Values of the model, by name.
         tensors: Values in the file, by tensor, in its order.
-        makers: By tensor that an operator of the file makes, the tensors that it is made of, constants left out.
+        makers: Operands of each tensor that an operator of the file makes, constants left out.
     """
     right = {holder.tensor for holders in held.values() for holder in holders}
     borders = {name: _border(name, right, makers) for name in makers if name not in right and name in tensors}

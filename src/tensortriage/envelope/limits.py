@@ -88,7 +88,7 @@ def of_equal(predicted: float) -> float:
 
 
 def floor_of_amplified(amplified: ErrorFigures) -> float:
-    """Return the fp32 floor, `MATCH_FACTOR` times which an evaluation shows; inf where that is not finite.
+    """Return the fp32 floor by an evaluation that errs `MATCH_FACTOR` times as much; inf where that is not finite.
 
     Noise of all elements varies by chance as `of_prediction` describes. Where some elements carry all of it (roundings
     to int8, or comparisons, that fell on the other side), there are ten times as many of them as in a healthy engine,
@@ -103,7 +103,7 @@ def floor_of_amplified(amplified: ErrorFigures) -> float:
 
 
 OPS_IN_FP32 = MATCH_FACTOR / SUSPECT_RATIO
-"""A healthy fp32 engine's error at the operands of an op, in limits of that op."""
+"""Largest local error of an op of a healthy fp32 engine, in limits of that op."""
 
 ROUNDED_ONCE = of_floor(least_floor(Precision.FP32))
 """Largest error that is within any fp32 floor: that of a value rounded once."""

@@ -69,7 +69,7 @@ def op_limits(
         setting: The exploded model, its feed, and the target.
         floors: Floors of its values.
         errors: Relative errors of its values on the target.
-        op_types: Operator type of each value's maker.
+        op_types: Returns the operators that make a value.
         what: Progress line.
     """
     plain = OpLimits.plain(floors)
@@ -104,7 +104,7 @@ def with_freedoms(
         plain: Limits without any freedom.
         costs: The effect of each freedom on suspects and on their peers, the operators of the same kinds.
         errors: Relative error of each of these values on the target.
-        op_types: Operator type of each value's maker.
+        op_types: Returns the operators that make a value.
         suspects: Values beyond their plain limit.
         hardware: The target's class.
     """

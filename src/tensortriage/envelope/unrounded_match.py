@@ -226,9 +226,9 @@ def match_of_file(
 def _other_biases(matched: Correspondence) -> dict[str, np.ndarray]:
     """Return the original's biases where a file has others, by their names in the file; none where only one is another.
 
-    Quantizers correct the biases of layer after layer for what rounding moves in the mean (Nagel et al. 2019,
-    "Data-Free Quantization Through Weight Equalization and Bias Correction"; NNCF by default). A mistake is in one,
-    unless the tool says that it corrects them.
+    Quantizers correct the biases of layer after layer for the mean shift by rounding (Nagel et al. 2019, "Data-Free
+    Quantization Through Weight Equalization and Bias Correction"; NNCF by default). If one bias alone differs, that is
+    a mistake, unless the tool declares that it corrects them.
     """
     found = {}
     for now, was in matched.constants.items():

@@ -21,9 +21,9 @@ from tensortriage.search.search_result import Progress, SearchBudget, SearchResu
 from tensortriage.search.statistics.repeats import Repeats
 
 TO_ITEMS = (narrow, sweep, one_minimal)
-"""Passes to a result of which no single item can be removed."""
+"""Passes to a result in which every single item is needed."""
 TO_BLOCKS = (narrow, block_minimal)
-"""Passes to a result of which no block can be removed: for faults that need many items, when checks are expensive."""
+"""Passes to a result in which every block is needed: for faults that need many items, when checks are expensive."""
 
 
 def minimize(

@@ -148,7 +148,7 @@ def environments() -> tuple[Environment, ...]:
 def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Environment:
     """Make an environment in which an engine converts and runs a small network, or return the one that is there.
 
-    One that no longer works, or was made of other packages than are installed today, stays until the new one works.
+    A broken environment, or one of other packages than those of today, stays until the new one works.
 
     Args:
         word: ``NAME``, or ``NAME==VERSION`` for another version of the engine's package.

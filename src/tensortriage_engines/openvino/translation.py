@@ -38,7 +38,7 @@ def translated(file: Intermediate, model: Model, way: Arrangement, declared: tup
 
     Args:
         file: The parsed file.
-        model: The one that it was made of.
+        model: The model that it was made of.
         way: How its inputs and outputs are the model's.
         declared: Inputs and outputs of the model.
 

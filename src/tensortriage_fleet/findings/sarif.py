@@ -39,7 +39,7 @@ def sarif(found: Sequence[Located], repository: Repository, *, about: str, docum
         found: The findings; none where all is well.
         repository: The repository that holds the files.
         about: Name of the question, so that logs of several questions can be uploaded together.
-        document: Path of the document; the place of what names no model.
+        document: Path of the document; the place of findings without a model.
     """
     rules = list(dict.fromkeys(located.finding.rule for located in found))
     run = {

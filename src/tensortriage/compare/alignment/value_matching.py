@@ -80,8 +80,8 @@ def match(
 
     Robust to rounding, to reshaping or transposing (either, not both), to a factor, and to tensors that only one side
     has. Several targets may match one reference: engines keep copies. The confidence is that of choosing among the
-    tensors given: of a target whose counterpart is not among them, a neighbour in the graph whose own counterpart is
-    missing too (a product without its small bias) can be taken for it; so give every tensor of the reference.
+    given tensors: if the counterpart of a target is not among them, a neighbour in the graph whose own counterpart is
+    missing too (a product without its small bias) can be mistaken for it; so give every tensor of the reference.
 
     Args:
         reference: Fingerprints by name.
@@ -135,8 +135,8 @@ class _Distances:
         in_order: With elements in memory order.
         symmetric: With axes in any order; inf where the shapes do not allow it.
         sorted_values: With elements in any order.
-        signs: For each row, whether the tensor or its negative is nearer: 1 or -1.
-        sorted_signs: The same for the third figure.
+        signs: 1, or -1 where the negative of the other tensor is nearer, by the nearer of the first two.
+        sorted_signs: 1 or -1 likewise, by the third.
     """
 
     in_order: np.ndarray

@@ -39,7 +39,7 @@ class StoredWeight:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WeightView:
-    """A part of a constant of the model, in the order in which a file keeps it.
+    """A part of a constant of the model, in a file's order of axes.
 
     Attributes:
         name: The constant.

@@ -111,7 +111,7 @@ def follow(inv: Investigation, feed: Feed, *, golden: Arrays, outputs: Arrays, a
         feed: The feed.
         golden: Values of the reference, by name.
         outputs: The target's values of the same names.
-        ask: Engine and model to mark decisions in that no output shows; None when there is none.
+        ask: Engine and model that can show decisions behind the outputs; None when there is none.
 
     Returns:
         None when the outputs do not depend on decisions, or the target's decision cannot be known.

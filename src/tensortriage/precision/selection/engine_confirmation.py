@@ -209,7 +209,7 @@ def _searched(kept: Sequence[str], ask: Questions, suspects: Sequence[str]) -> l
 
 
 def _thinned(kept: list[str], ask: Questions) -> Settled:
-    """Drop what the engine does not need; without builds left, the emulation decides."""
+    """Drop nodes that the engine does not need; without builds left, the emulation decides."""
     agrees = ask.exact or _agrees(kept, ask)
     if kept and not agrees:
         kept = _halved(kept, ask)

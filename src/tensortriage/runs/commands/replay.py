@@ -183,7 +183,7 @@ class _IterationInfo:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Context:
-    """One iteration in the file; what Polygraphy does not write has defaults."""
+    """One iteration in the file; fields that Polygraphy does not write have defaults."""
 
     state: _State
     iteration_info: _IterationInfo

@@ -80,8 +80,9 @@ def _checks(state: SearchState[T], end: int) -> float:
 def _lengths(ranking: Ranking[T], missing: float) -> list[float]:
     """Return the chance of every length of the shortest failing prefix, 0 included.
 
-    The number of missing items is taken as geometric with mean ``missing``, each lying in the first ranks with chance
-    m independently; all of them lie there with chance 1 / (1 + missing (1 - m)), its probability generating function.
+    The number of missing items is assumed to be geometric with mean ``missing``, each lying in the first ranks with
+    chance m independently; all of them lie there with chance 1 / (1 + missing (1 - m)), its probability generating
+    function.
     """
     within = itertools.accumulate(ranking.chances, initial=0.0)
     upto = [1.0 / (1.0 + missing * (1.0 - reached if reached < 1.0 else 0.0)) for reached in within]

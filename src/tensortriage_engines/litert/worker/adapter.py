@@ -151,7 +151,7 @@ class LiteRtFile(DeclaredSession):
     ) -> Tuple[Dict[str, Any], List[Item]]:
         """Answer ``records`` with the tensor that holds each value; else see `DeclaredSession.answer`.
 
-        Hand over by place all ``tensors`` of real numbers, and inputs, and which of them each is made of.
+        Hand over by place all ``tensors`` of real numbers, and inputs, and the operands of each.
         """
         if question == "tensors":
             return self._tensors(feed, spill)

@@ -1,9 +1,9 @@
 """Where does the target's own run go wrong? For targets whose ops cannot run alone, such as files that run as they are.
 
-Of the values that the target shows, those come into question that are wrong while all shown values they are made of are
-right: the target itself had right operands there, so its error originates in the nodes between. Injected into the
-reference's run, it must make at least half of the failure. Where several ops that have weights lie between, any of them
-may be wrong, and all are named, unless these are all the ops of the model.
+The candidates are shown values that are wrong while all shown values that they are made of are right: the target itself
+had right operands there, so its error originates in the nodes between. Injected into the reference's run, it must make
+at least half of the failure. Where several ops that have weights lie between, any of them may be wrong, and all are
+named, unless these are all the ops of the model.
 """
 
 from collections.abc import Iterable, Sequence

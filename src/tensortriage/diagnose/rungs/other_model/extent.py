@@ -99,7 +99,7 @@ def extent_of_rows(golden: np.ndarray, found: np.ndarray, feed: Feed, floor: flo
 
     Args:
         golden: An output of the original.
-        found: The same of the file.
+        found: That output of the file.
         feed: The inputs.
         floor: Noise floor of the output.
     """
