@@ -18,7 +18,24 @@ from beyond_memory import decoder
 from tensortriage.api import DiagnoseRequest, FeedRequest, Limits, Verdict, diagnose
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-ENGINE = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
+ENGINE = """
+import onnxruntime
+from tensortriage_testing import FaultyEngine
+
+
+class Engine(FaultyEngine):
+    pass
+
+
+class App:
+    network = onnxruntime.InferenceSession("MODEL")
+
+    def compile(self, model_path, options):
+        return self
+
+    def run(self, feed):
+        return dict(zip(["logits"], self.network.run(None, {"image": 255 * feed["image"]})))
+""".replace("MODEL", str(EXAMPLES / "digits_cnn.onnx"))
 CNN = ("digits_cnn.onnx", "digits.npz")
 CONV = "/block2/conv1/Conv"
 TORCH = EXAMPLES.parent / "tests" / "data" / "torch"
@@ -58,6 +75,7 @@ CASES = (
     Case("build-failed", f"fault:node={CONV},kind=build-failure"),
     Case("engine-crash", f"fault:node={CONV},kind=crash"),
     Case("engine-hang", f"fault:node={CONV},kind=hang", given={"limits": Limits(run_seconds=5.0)}),
+    Case("comparison-unsound", "program"),
     Case(
         "local-fault, network",
         "fault:node=node_layer_norm,kind=scale,amount=1.05",
@@ -105,7 +123,9 @@ def asked(case: Case, folder: Path) -> Verdict:
     (folder / "engine.py").write_text(ENGINE)
     target = case.target
     if target.startswith("fault:"):
-        target = f"script:{folder / 'engine.py'},{target.removeprefix('fault:')}"
+        target = f"script:{folder / 'engine.py'}:Engine,{target.removeprefix('fault:')}"
+    if target == "program":
+        target = f"script:{folder / 'engine.py'}:App"
     if case.model == BEYOND_MEMORY:
         model, feeding = decoder(folder, blocks=4, width=768), FeedRequest()
     else:

@@ -7,6 +7,7 @@ within them after.
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from tensortriage.diagnose.sdk import (
     triage_command,
 )
 from tensortriage_feeds.differences import difference, equal
-from tensortriage_feeds.search import CHANCE_BITS, Nearest, Steps, Wanted, bits_of, search
+from tensortriage_feeds.search import CHANCE_BITS, Steps, Wanted, bits_of, search
 from tensortriage_feeds.transforms import Tensors, composed, cure_of, sentence
 
 FED = "does the target run on the input it is given?"
@@ -52,6 +53,25 @@ class _Cure:
     before: float
     after: float
     ratio: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Explanation:
+    """The nearest input that was found for the target's outputs.
+
+    Attributes:
+        sentence: Its transforms in words; empty if none was nearer than the given input.
+        transforms: Each transform with its parameters.
+        advice: The change to the program that undoes them.
+        tried: Number of changes that were tried.
+        cure: The errors before and after; None if the judge rejects it.
+    """
+
+    sentence: str
+    transforms: list[dict[str, Any]]
+    advice: str
+    tried: int
+    cure: _Cure | None
 
 
 @rung(
@@ -109,24 +129,22 @@ def another_input(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     feed = evidence.feed
     if inv.question.tolerance is not None or fed_tensors(inv, feed) is not None:
         return None
-    place = inv.lab.derived(str, TRIED, inv.question.target, inv.question.reference, inv.model, feed)
-    if place.known() == "":
+    place = inv.lab.derived(
+        _Explanation, TRIED, inv.question.target, inv.question.reference, inv.model, feed, *inv.question.feeds
+    )
+    found = place.of(lambda: _searched(inv, evidence))
+    if found.cure is None:
+        nearer = f"; nearest: {found.sentence}" if found.sentence else ""
+        inv.record.answered(TRIED, f"no: none of {found.tried} changes of the inputs gives them{nearer}")
         return None
-    nearest, cure = _searched(inv, evidence)
-    place.keep(sentence(nearest.steps) if cure else "")
-    if cure is None:
-        nearer = f"; nearest: {sentence(nearest.steps)}" if nearest.steps else ""
-        inv.record.answered(TRIED, f"no: none of {nearest.tried} changes of the inputs gives them{nearer}")
-        return None
-    what = sentence(nearest.steps)
     inv.record.answered(
         TRIED,
-        f"yes: {what}",
-        transforms=[step.stated for step in nearest.steps],
-        tried=nearest.tried,
-        **dataclasses.asdict(cure),
+        f"yes: {found.sentence}",
+        transforms=found.transforms,
+        tried=found.tried,
+        **dataclasses.asdict(found.cure),
     )
-    return _verdict(inv, what, cure, cure_of(nearest.steps))
+    return _verdict(inv, found.sentence, found.cure, found.advice)
 
 
 def as_given(given: np.ndarray, seen: np.ndarray, precision: Precision) -> bool:
@@ -166,7 +184,7 @@ def fed_tensors(inv: Investigation, feed: Feed) -> Tensors | None:
     return found
 
 
-def _searched(inv: Investigation, evidence: Evidence) -> tuple[Nearest, _Cure | None]:
+def _searched(inv: Investigation, evidence: Evidence) -> _Explanation:
     feed, floors = evidence.feed, evidence.worst_feed.floors
     reference = inv.golden.outputs(feed)
     metrics = evidence.worst_feed.metrics
@@ -175,7 +193,7 @@ def _searched(inv: Investigation, evidence: Evidence) -> tuple[Nearest, _Cure | 
     right = {name: np.asarray(reference[name]) for name in limits}
     bits = bits_of(right, wanted, {name: error_of(figure) for name, figure in metrics.items()})
     if bits <= CHANCE_BITS:
-        return Nearest((), np.inf, 0), None
+        return _Explanation("", [], "", 0, None)
     cures: dict[Steps, _Cure | None] = {}
 
     def confirmed(steps: Steps) -> bool:
@@ -194,7 +212,13 @@ def _searched(inv: Investigation, evidence: Evidence) -> tuple[Nearest, _Cure | 
         nearest = search(feed.tensors, run, wanted, confirmed=confirmed)
     cure = cures.get(nearest.steps)
     unlikely = bits > CHANCE_BITS + np.log2(max(nearest.tried, 1))
-    return nearest, cure if unlikely else None
+    return _Explanation(
+        sentence(nearest.steps) if nearest.steps else "",
+        [step.stated for step in nearest.steps],
+        cure_of(nearest.steps),
+        nearest.tried,
+        cure if unlikely else None,
+    )
 
 
 def _cured(inv: Investigation, evidence: Evidence, fed: Tensors, steps: Steps | None = None) -> _Cure | None:

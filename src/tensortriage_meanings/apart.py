@@ -147,8 +147,7 @@ def _enough(
         attributes = {name: value for each in words for name, value in differing[each].attributes.items()}
         try:
             changed = rewriter.rewritten({own: Meaning("", attributes)}) if words else matched.original
-            with inv.lab.session(reference, changed, sequence=True) as ask:
-                return subject.distance(ask(feed))
+            return subject.distance(inv.lab.outputs(reference, changed, feed))
         except (TriageError, ValueError, TypeError):
             return math.inf
 

@@ -44,11 +44,13 @@ class App:
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        (["--target", "script:app.py:App"], "model-changed"),
-        (["--reference", "script:app.py:App", "--target", "onnxruntime"], "comparison-unsound"),
+        pytest.param(["--target", "script:app.py:App"], "model-changed", id="target"),
+        pytest.param(
+            ["--reference", "script:app.py:App", "--target", "onnxruntime"], "comparison-unsound",
+            id="reference", marks=pytest.mark.lengthy,
+        ),
     ],
-    ids=["target", "reference"],
-)
+)  # fmt: skip
 def test_a_program_that_divides_otherwise_is_told_so(tmp_path, given, kind):
     onnx.save(proto(NET), tmp_path / "model.onnx")
     onnx.save(proto(NET.replace("[div] step = Div(at, by)", FLOOR)), tmp_path / "other.onnx")

@@ -141,7 +141,9 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("noise", [0, BFLOAT16_NOISE], ids=["fp32", "bf16"])
+@pytest.mark.parametrize(
+    "noise", [pytest.param(0, id="fp32"), pytest.param(BFLOAT16_NOISE, id="bf16", marks=pytest.mark.lengthy)]
+)
 @pytest.mark.parametrize(("slug", "reference", "target", "words"), PATTERNS)
 def test_patterns_are_named(slug, reference, target, words, noise):
     found = dissect(reference, rounded(target, noise), others={"old": OTHER})
