@@ -16,7 +16,6 @@ class MeantNode:
     """One node of a model.
 
     Attributes:
-        node: The node.
         opset: Version of the standard operators.
         specs: Types and shapes of values, as far as they are known, by name.
     """

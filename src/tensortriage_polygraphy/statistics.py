@@ -50,7 +50,6 @@ class TensorSummary:
     Attributes:
         name: Tensor name.
         dtype: Element type, e.g. ``float32``.
-        shape: Shape.
         count: Number of elements.
         nan: NaN elements.
         inf: Elements that are +Inf or -Inf.

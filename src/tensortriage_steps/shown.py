@@ -44,9 +44,6 @@ def print_report(report: StepsReport, case: Path, *, err: bool = False) -> None:
 class ShownSteps:
     """The steps of a case, rendered once more.
 
-    Args:
-        case: The case.
-
     Raises:
         StoreError: When ``steps.json`` is damaged.
     """

@@ -76,7 +76,6 @@ class StoredValues:
 
     Attributes:
         source: Identity of the values' model and feed.
-        values: The values.
         names: The compared values.
     """
 

@@ -132,7 +132,6 @@ class Held:
     """Errors compared with the predictions of explanations.
 
     Attributes:
-        explanations: The explanations.
         predicted: Relative error that they cost, by value.
         gaps: Excess over the prediction in dB, of outputs that stand out.
         limits: Largest allowed error of each of these outputs.

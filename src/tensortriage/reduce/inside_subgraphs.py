@@ -25,7 +25,6 @@ class FoundInside:
 
     Attributes:
         asking: The judge of candidates.
-        result: The search.
     """
 
     asking: Asking

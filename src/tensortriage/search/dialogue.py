@@ -55,7 +55,6 @@ class SearchState(Generic[T]):
     """The state of a search; owned by the current pass.
 
     Attributes:
-        problem: The problem.
         current: Smallest subset known to fail.
         believed: Items of it thought to be needed, in the order found. Never relied on for the result.
         false_pass: Chance that a candidate which does fail is reported otherwise.

@@ -76,7 +76,6 @@ class Progress(Generic[T]):
     """The state of a running search, after every answer.
 
     Attributes:
-        candidate: The candidate.
         verdict: The answer.
         step: The step in figures.
         kept: Smallest subset known to fail before this answer.

@@ -51,7 +51,6 @@ class Layer:
 
     Attributes:
         number: Its number in the file.
-        name: Its name.
         kind: Its type.
         opset: Version of the set of operators that the type is of.
         data: Attributes, as they are written.

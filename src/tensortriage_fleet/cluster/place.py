@@ -15,7 +15,6 @@ class ClusterPlace(OpenedCluster):
     """A connected cluster.
 
     Attributes:
-        cluster: The cluster.
         needs: Requirements of a command on its node, from the user.
     """
 

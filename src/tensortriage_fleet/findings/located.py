@@ -23,7 +23,6 @@ class Located:
     """A finding about a model.
 
     Attributes:
-        finding: The finding.
         subject: The name of a cell, or the model and its target.
         model: Path of the model, from the working directory; None where the document does not name it.
         expected: The expected outcome, in words; empty where none was declared.

@@ -85,7 +85,6 @@ class PairPlan:
     Attributes:
         lowered: Nodes that read quantized operands.
         pairs: Pairs at activations, each value and kind of operand once.
-        weights: Weights.
     """
 
     lowered: frozenset[str]

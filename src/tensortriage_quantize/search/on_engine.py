@@ -91,7 +91,6 @@ class Judges:
     """The judge of candidates, and the goal.
 
     Attributes:
-        deployed: The engine.
         samples: Samples with the outputs of the float model.
         goal: The required accuracy; None for no requirement.
         metric: Task metric; None without one.

@@ -72,7 +72,6 @@ class EqualityClaim:
     """Two runs (or one run twice looked at), and which of their rows must be equal.
 
     Attributes:
-        kind: The claim.
         question: The claim in words, as a question.
         left: Inputs of the run that stays unchanged.
         right: Inputs of the run that is compared with it.

@@ -64,9 +64,7 @@ class Subject:
     """A network and a file that differ on a feed.
 
     Attributes:
-        inv: The investigation.
         network: Spec of the network.
-        feed: The feed.
         outputs: The network's outputs; None where it fails.
         error: Relative error of an output of the file against it; inf where it fails.
         training: Whether a module is in training mode.

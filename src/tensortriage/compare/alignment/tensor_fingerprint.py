@@ -40,7 +40,6 @@ class Fingerprint:
     """A tensor in about 130 numbers; JSON-able.
 
     Attributes:
-        shape: Its shape.
         rms: Root mean square of its finite elements.
         information: Whether it can be recognised at all: at least `FEWEST_RECOGNISED` elements, not constant, not of a
             handful of values in a handful of places, not mostly NaN or Inf.

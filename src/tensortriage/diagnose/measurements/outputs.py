@@ -68,7 +68,6 @@ class FeedResult:
     """The model's outputs on one feed.
 
     Attributes:
-        feed: The feed.
         metrics: Deployed target against reference, by output name.
         floors: Noise floors of the outputs.
         errors: Relative errors, by output name.

@@ -22,7 +22,6 @@ class Islands:
     """Completes sets of kept nodes.
 
     Attributes:
-        model: The model.
         lowerable: Nodes that can compute in the lower format.
         rounding: The nodes that round their result; the others pass numbers on.
     """

@@ -44,7 +44,6 @@ class Choosable:
     """A model and the nodes to choose from.
 
     Attributes:
-        model: The model.
         precision: The lower format.
         specs: Types of its values.
         items: Nodes to choose from, in topological order.

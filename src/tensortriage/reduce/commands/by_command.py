@@ -47,7 +47,6 @@ class StagedRequest:
     """A request to reduce a model by the answers of a command or a person.
 
     Attributes:
-        model: The model.
         samples: Samples to run it on, should shapes or cut branches need them.
         to: The command or person that judges the pieces.
         ends: Which ends of the model may be cut off.

@@ -27,7 +27,6 @@ class Pieces:
         frozen: Values that become constants where a piece would need them as input: shapes, which engines want known.
 
     Attributes:
-        model: The model.
         specs: Types and shapes of its values.
         ends: Which ends may be cut off.
         frozen: Values that become constants where a piece would need them as input.

@@ -30,8 +30,6 @@ class Refused:
     """A model that an engine refuses to build.
 
     Attributes:
-        model: The model.
-        spec: The engine.
         whole: How it ended.
         specs: Types and shapes of the model's values.
         value: Returns the numbers of an input, or of a value inside.

@@ -54,9 +54,6 @@ _KINDS: Mapping[str, type[EngineError]] = {kind.__name__: kind for kind in LASTI
 class AnswerStore:
     """The answers of one case by content key.
 
-    Args:
-        case: The case.
-
     Attributes:
         earlier: How many answers of an earlier command were used, each counted once.
     """

@@ -32,7 +32,6 @@ class SearchRecord(Generic[T]):
         observe: Receives every answer.
 
     Attributes:
-        problem: The problem.
         runs: Outcome of every run of a candidate, in order.
         history: Every answer used, in order.
         cache_hits: Number of them that were there before.

@@ -49,7 +49,6 @@ class Ranking(Generic[T]):
     """Items, likeliest first.
 
     Attributes:
-        items: The items.
         chances: Chance of each to be the next needed one; they sum to 1.
         parts: Contribution of each reading to those chances; readings that are uninformative here are left out.
     """

@@ -33,7 +33,6 @@ class Accuracies:
     Attributes:
         inv: The investigation that has ended.
         asked: The user's question.
-        metric: The metric.
         least: The smallest mean that will do; None for that of the reference.
         feeding: The source of all feeds.
     """

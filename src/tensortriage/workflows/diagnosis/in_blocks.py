@@ -64,7 +64,6 @@ class BlockDiagnosis:
     Attributes:
         request: The user's request about the whole model.
         cut: The model, cut.
-        samples: Its feeds.
         reference: The engine assumed to be right.
         target: The engine under suspicion.
         compare: Makes one comparison.

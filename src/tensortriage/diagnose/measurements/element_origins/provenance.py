@@ -36,7 +36,6 @@ class Provenance:
     """The origin of a value's non-finite elements.
 
     Attributes:
-        value: The value.
         rule: The rule by which the first of them came to be.
         elements: How many there are that the reference does not have.
         size: Elements of the value.

@@ -39,7 +39,6 @@ class GoldenOperands:
     """Golden operands of a model's ops on one feed.
 
     Attributes:
-        model: The model.
         feed: Its inputs.
         values: Every value of the model that can be marked, in topological order.
         golden: Every value of the model as the reference computed it.

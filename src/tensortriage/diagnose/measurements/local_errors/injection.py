@@ -63,7 +63,6 @@ class InjectedRuns:
 
     Attributes:
         graph: The model's.
-        feed: The feed.
         ask: Answers a run of the model with overridden results.
         untouched: Its outputs without overrides.
         deployed: The target's outputs.

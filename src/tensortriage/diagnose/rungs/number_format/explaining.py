@@ -27,9 +27,7 @@ class Took:
     """A stage of the walk, run at a question of the ladder.
 
     Attributes:
-        inv: The investigation.
         evidence: The evidence before the stage.
-        question: The question.
         judge: The judge that runs the stage.
         seen: The target's values.
         taken: The outcome of the stage.

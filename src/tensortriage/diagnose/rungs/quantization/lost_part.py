@@ -30,7 +30,6 @@ class LostPart:
     """A part of an output that a file loses.
 
     Attributes:
-        part: The part.
         error: Relative error of the part.
         others: RMS of the largest of the other parts.
         own: RMS of this one.

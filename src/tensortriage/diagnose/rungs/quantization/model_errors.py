@@ -20,7 +20,6 @@ class Quantization:
 
     Attributes:
         matched: Both models, with their nodes matched.
-        feed: The feed.
         weights: The original's numbers by the result of the DequantizeLinear.
         errors: Relative errors of the outputs of the quantized model.
         floors: fp32 floors of the outputs of the original.

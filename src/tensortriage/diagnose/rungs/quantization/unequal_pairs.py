@@ -33,7 +33,6 @@ class Unequal:
     """A DequantizeLinear that does not restore the quantized values.
 
     Attributes:
-        pair: The pair.
         words: The difference between both nodes.
         right: The numbers that belong into its constants, by name.
     """
