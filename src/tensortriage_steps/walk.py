@@ -39,7 +39,7 @@ def walk(
         request: The user's request.
         say: Receives progress lines.
         told: Called with the carried pairs, before the first step.
-        listener: Hears the diagnosis.
+        listener: Receives the diagnosis' steps and progress.
 
     Raises:
         TriageError: For bad input, an unknown engine, or an engine that is not usable here.
