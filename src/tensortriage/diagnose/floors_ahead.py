@@ -1,7 +1,7 @@
 """The floors of the first feed, evaluated while reference and target are built and run.
 
 They depend on the model, the feed and the target's format, and engines seldom keep every processor busy while they
-build. The reference's outputs, which they judge, are waited for. An evaluation that nobody takes up, because the
+build. The reference's outputs, which they judge, are waited for. An evaluation that is not needed, because the
 reference is unsound or the target does not build, ends at its next operator.
 """
 

@@ -197,7 +197,7 @@ class Judge:
         return not all(map(near_prediction, gaps.values()))
 
     def in_format(self) -> Held:
-        """Hold the outputs against the predicted cost of rounding to the target's format; see `standing_out`.
+        """Compare the outputs with the predicted cost of rounding to the target's format; see `standing_out`.
 
         Ten numbers may be 11 dB off by chance; inside, tensors are large. Where an output is `excused`, they have to
         be explained as well, but where marking them moved the outputs.
@@ -244,7 +244,7 @@ class Judge:
         return dataclasses.replace(held, unmet=self.unmet(held, needs)) if held.explained else held
 
     def against(self, together: Together, costs: Mapping[str, float], names: Sequence[str]) -> Held:
-        """Hold outputs against costs that are known."""
+        """Compare outputs with known costs."""
         kept = together[0].cost is of_format  # half of the signal, where the format overflows
         predicted = {name: cost for name, cost in costs.items() if kept or math.isfinite(cost)}
         words, basis = tuple(each.name for each in together), Basis.FORMAT
@@ -303,7 +303,7 @@ class Judge:
         return ""
 
     def alone(self, *, asked: bool = True) -> Alone | None:
-        """Return the target's ops run one by one; None where that cannot be had."""
+        """Return the target's ops run one by one; None where it cannot run them."""
         return None if self.shown is None else self.shown.alone(asked=asked)
 
     def taken_at(self, held: Held) -> tuple[int, int]:

@@ -60,7 +60,7 @@ class _Shelf(Generic[Item]):
         self._changed = threading.Condition()
 
     def fill(self, source: Iterator[Item]) -> None:
-        """Compute items until there are none left, or nobody needs them."""
+        """Compute items until there are none left, or no reader needs them."""
         try:
             while self._has_room():
                 try:
@@ -95,7 +95,7 @@ class _Shelf(Generic[Item]):
             self._changed.notify_all()
 
     def _has_room(self) -> bool:
-        """Wait until there is; False when nobody needs more."""
+        """Wait until there is; False when no reader needs more."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or not self._items or self._held < self._room)
             return not self._closed

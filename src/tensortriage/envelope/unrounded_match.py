@@ -158,7 +158,7 @@ class UnroundedMatch:
         floors: Mapping[str, float],
         parts: Sequence[OutputPart] = (),
     ) -> Self:
-        """Hold a file against a network.
+        """Compare a file with a network.
 
         Args:
             lab: Evaluates the file, in float64.
@@ -209,7 +209,7 @@ class UnroundedMatch:
 def match_of_file(
     lab: Lab, matched: Correspondence, network: Sequence[tuple[Feed, Arrays]], floors: Mapping[str, float]
 ) -> tuple[UnroundedMatch, int]:
-    """Hold a file against a network, and once more with its biases as they were; return how many of these count.
+    """Compare a file with a network, and once more with its original biases; return how many of these count.
 
     Raises:
         TriageError: As `UnroundedMatch.of`.

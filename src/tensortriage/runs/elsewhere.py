@@ -50,7 +50,7 @@ def named_cluster(text: str) -> NamedCluster:
     """Return the cluster that the value of ``--cluster`` names, read by the first package, by name, that can.
 
     Raises:
-        UsageError: When the value is malformed, or nobody knows clusters (``cluster-unknown``).
+        UsageError: When the value is malformed, or no package knows clusters (``cluster-unknown``).
     """
     for point in registered(GROUP).values():
         return cast(NamedCluster, point.load()(text))

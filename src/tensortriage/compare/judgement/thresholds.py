@@ -117,4 +117,4 @@ RARE_RUN = 0.05
 """Share of runs that a race is looked for in; 59 equal runs exclude it at 95 %."""
 
 LEAST_EQUAL_RUNS = 3
-"""Runs that are compared however long they take; of two that differ nobody knows which one is usual."""
+"""Runs that are compared however long they take; of two that differ it is unknown which one is usual."""

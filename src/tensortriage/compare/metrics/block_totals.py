@@ -1,4 +1,4 @@
-"""Running totals over the blocks of a tensor pair; totals of different blocks add up, whoever computed them."""
+"""Running totals over the blocks of a tensor pair; totals of different blocks add up, from any thread."""
 
 import dataclasses
 

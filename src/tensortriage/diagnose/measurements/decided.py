@@ -148,7 +148,7 @@ def _unexplained(decided: Decided) -> float:
 def _healthy_picks(inv: Investigation, feed: Feed, picks: Picks) -> Iterator[Picks]:
     """Yield the decisions of healthy engines and of the reference, as replacements for the target's.
 
-    Of valid picks nobody saw, those are likely the target's that make its outputs.
+    Of valid, unseen picks, the likely ones of the target are those that make its outputs.
     """
     model = inv.model
     specs = value_specs(model, {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()})

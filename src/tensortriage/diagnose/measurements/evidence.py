@@ -232,7 +232,7 @@ class Evidence:
         return error_of(figure) if figure else None
 
     def layer_rows(self, inv: Investigation) -> tuple[LayerRow, ...]:
-        """Return one row per captured value; empty when no layer was looked at."""
+        """Return one row per captured value; empty without a layer-wise run."""
         if self.in_context is None and self.local is None and self.floors is None:
             return ()
         rows = []

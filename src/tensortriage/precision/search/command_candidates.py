@@ -47,6 +47,6 @@ def shown(source: GoldenValues, precision: Precision, tell: Callable[[str], None
     """Return the candidates that a format takes.
 
     Raises:
-        UsageError: When nobody writes models in the format (``precision-not-typed``).
+        UsageError: When no package writes models in the format (``precision-not-typed``).
     """
     return TypedShown(source, precision) if precision in TYPED else number_format(precision).shown(source, tell)

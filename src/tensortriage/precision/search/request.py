@@ -182,7 +182,7 @@ def low_precision(request: PrecisionRequest, target: EngineSpec | None) -> "Prec
     """Return the lower format.
 
     Raises:
-        UsageError: When nobody names one (``precision-low-missing``).
+        UsageError: When neither option nor target names one (``precision-low-missing``).
     """
     from tensortriage.engines.registry import resolve
     from tensortriage.values.dtype import Precision

@@ -134,7 +134,7 @@ class Candidates(abc.ABC):
     Args:
         stage: The original and the units of choice in it.
         bench: Runs candidates.
-        spec: The engine as candidates want it.
+        spec: The engine, following the types of candidates.
         words: Identify them among others of the same original.
     """
 

@@ -1,4 +1,4 @@
-"""Reduces a model with engines as judge: golden values from the reference, pieces on the target, a case to hand on."""
+"""Reduces a model with engines as judge: golden values from the reference, pieces on the target, a case for others."""
 
 import contextlib
 import dataclasses

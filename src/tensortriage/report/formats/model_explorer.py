@@ -1,4 +1,4 @@
-"""Colours for a graph viewer people already have: node data for Model Explorer, instead of a viewer of our own.
+"""Colours for a common graph viewer: node data for Model Explorer, instead of a viewer of our own.
 
 The file is a `GraphNodeData` object (github.com/google-ai-edge/model-explorer, ``node_data_builder.py``): results keyed
 by node, thresholds with background colours. The ONNX adapter for Model Explorer uses the ONNX node name as node id, so

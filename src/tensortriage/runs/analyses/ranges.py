@@ -176,7 +176,7 @@ def range_scan(
     sums: bool = True,
     beyond: float = 0.0,
 ) -> tuple[RangeRow, ...]:
-    """Hold every tensor of one stored run, and every constant, against number formats; see `RangeScan`.
+    """Compare every tensor of one stored run, and every constant, with number formats; see `RangeScan`.
 
     Tensors are read one node at a time. Cost: a few passes over every tensor, and as many multiplications as the model
     makes unless bounds of sums are ``beyond`` what they may reach.

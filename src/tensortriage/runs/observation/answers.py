@@ -108,7 +108,7 @@ class AnswerStore:
         return answer
 
     def streamed(self, key: str, arrays: Iterator[tuple[str, np.ndarray]], seconds: Callable[[], float]) -> Measurement:
-        """Write tensors as they come, holding none, and return the answer that they are."""
+        """Write tensors as they come, holding none, and return the stored answer."""
         folder = self._case.runs / key
         with ShardWriter(folder) as writer:
             for name, array in arrays:

@@ -113,7 +113,7 @@ class Unprovable(Exception):
         """Return the proof with that reason.
 
         Raises:
-            UsageError: When somebody insists on a proof (``verify-impossible``).
+            UsageError: When a proof was required (``verify-impossible``).
         """
         if insists:
             raise UsageError(

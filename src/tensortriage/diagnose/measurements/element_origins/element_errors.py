@@ -1,6 +1,6 @@
 """Single elements that an op gets wrong on golden operands, each judged by its own size instead of its tensor's.
 
-An RMS hides an element of 0 where 1e-20 is right, and whoever takes the logarithm of it is blamed. Here the ops of a
+An RMS hides an element of 0 where 1e-20 is right, and the op that takes its logarithm is blamed. Here the ops of a
 trail run alone on the target, and the elements of the trail are compared with the centre of the envelope.
 """
 

@@ -3,7 +3,7 @@
 A model with QuantizeLinear and DequantizeLinear pairs computes something else than its original, on any engine. Three
 runs of the reference show why: without its pairs it must be the original (else it is another model); the numbers that
 reach each pair show how far it is from the best of its kind (`tensortriage.compare.quantization.quantizer_fit`); and
-with the worst ones calibrated the outputs must come back (else the bits are too few, which is nobody's mistake).
+with the worst ones calibrated the outputs must come back (else the bits are too few, which is no mistake).
 """
 
 import dataclasses

@@ -29,7 +29,7 @@ QUESTION = "does the target's file represent the reference's network?"
     cost="seven evaluations of the file in float64",
 )
 def represents_network(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Hold a quantized or narrow file, unrounded, against the reference's network."""
+    """Compare a quantized or narrow file, unrounded, with the reference's network."""
     matched = evidence.model_diff
     if matched is None or not is_rounded(matched.changed) or is_rounded(inv.model):
         return None

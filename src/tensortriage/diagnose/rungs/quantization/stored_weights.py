@@ -58,7 +58,7 @@ def stored_weights(inv: Investigation, _: Evidence) -> Answer | None:
 
 
 def file_weights(inv: Investigation) -> Answer | None:
-    """Hold the integers of a target's file against the model's weights; None where it keeps none.
+    """Compare the integers of a target's file with the model's weights; None where it has none.
 
     Returns:
         A verdict on weights that are not the model's; else a question about the model with the file's weights, where
