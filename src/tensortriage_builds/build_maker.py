@@ -56,7 +56,7 @@ class Judged:
 
 
 Outputs = Mapping[str, Mapping[str, np.ndarray]]
-"""Of a build, by feed and output."""
+"""Outputs of a build, by feed and output."""
 
 
 @dataclasses.dataclass

@@ -44,7 +44,7 @@ def projected_attention(
     Args:
         body: The function body that is written.
         projected: ``[batch, length, width]``.
-        width: Of all three.
+        width: Width of all three.
         mask: The input that is the mask.
         past: The input that is keys and values of the past.
         bias: The input that is added to the scores; None for an operator without.
@@ -121,7 +121,7 @@ def rotated(
     Args:
         body: The function body that is written.
         x: ``[batch, heads, length, size]``.
-        cosine: Of each position and pair, ``[batch, 1, length, size / 2]``.
+        cosine: Cosine of each position and pair, ``[batch, 1, length, size / 2]``.
         sine: Likewise.
         size: Size of a head.
         interleaved: Whether pairs are neighbours.

@@ -95,9 +95,9 @@ def embedded(
 
     Args:
         body: The function body that is written.
-        tables: Of words, positions and segments.
+        tables: Tables of words, positions and segments.
         norm: Scale and offset.
-        mask: Of ones and zeros.
+        mask: Mask of ones and zeros.
         places: Positions; None for one after the other.
 
     Returns:

@@ -140,7 +140,7 @@ class StepsReport:
         first: The first step that is wrong; None when none is.
         value: The first output there that is.
         again: Whether that step is wrong in a new session too; true while none is.
-        diagnosis: Of that step; None when there was none.
+        diagnosis: Diagnosis of that step; None when there was none.
         free: Both engines generating on their own; None when not requested.
         stopped: Why the reference gives no step after ``rows``, with the cure; empty when it gives all.
         notes: Figures that are missing, each with its reason.

@@ -88,7 +88,7 @@ def content_of(
     """Return the file to run, and the report about it: a file that an option names, or a new conversion.
 
     Args:
-        options: Of the build.
+        options: Options of the build.
         convert_it: Converts the model.
         given: Options that name a file of the kind that this returns.
     """

@@ -172,8 +172,8 @@ def interval(differences: np.ndarray, *, seed: int = 0) -> tuple[float, float]:
     """Return the 95 % interval of the mean of paired differences, by the percentile bootstrap.
 
     Args:
-        differences: Of single samples, finite, ``[n]``.
-        seed: Of the draws.
+        differences: Differences of single samples, finite, ``[n]``.
+        seed: Seed of the draws.
     """
     rng = np.random.default_rng(seed)
     count = len(differences)

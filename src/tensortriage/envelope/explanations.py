@@ -76,7 +76,7 @@ class Explanation:
         cost: Returns the cost.
         allows: Returns the limit that a cost gives.
         needs: Further conditions.
-        options: Of the engine ``float64``, on top of those of the target's format; where it is evaluated.
+        options: Options of the engine ``float64``, on top of those of the target's format; where it is evaluated.
         rewrite: Returns the model that shows its cost; None where it costs nothing.
         draws: Number of evaluations on moved inputs.
         applies: Returns whether it concerns a model.

@@ -232,7 +232,7 @@ def of_conversion(figure: Metrics, cost: float, precision: Precision) -> Limit:
     """Return the error that a converted model may have.
 
     Args:
-        figure: Of the output; integers and booleans that rounded numbers decide may differ.
+        figure: Figure of the output; integers and booleans that rounded numbers decide may differ.
         cost: The cost of rounding every result to the format.
         precision: The format.
     """

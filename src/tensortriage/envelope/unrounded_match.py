@@ -270,7 +270,7 @@ def _errors(names: Sequence[str], right: Arrays, found: Arrays, signal: Arrays |
     """Return relative RMS errors by name; inf for another number of elements.
 
     Args:
-        names: Of vectors.
+        names: Names of vectors.
         right: The values to compare with.
         found: They.
         signal: The scale of the errors; ``right`` when left out.

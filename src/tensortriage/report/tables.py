@@ -43,7 +43,7 @@ class Looks(enum.Enum):
 
     TEXT = "text"
     NAME = "name"
-    """Of something in a file: a code span, or cut in the middle."""
+    """Name of something in a file: a code span, or cut in the middle."""
     CODE = "code"
     """A command, or a place in source code: whole, as it can be copied."""
     OP = "op"

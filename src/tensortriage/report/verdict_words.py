@@ -119,7 +119,7 @@ LOST_WORDS = _problem(
 
 
 _SHORT_CHANGE = re.compile(r"^has [^,;]{,60} instead of [^,;]{,60}|(?<=in another way: )has [^,;]+")
-"""Of a culprit's reason the first attribute that is another."""
+"""The first changed attribute in a culprit's reason."""
 
 
 def headline(kind: VerdictKind, culprits: Sequence[Culprit]) -> str:

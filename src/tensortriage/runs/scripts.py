@@ -88,7 +88,7 @@ class ScriptFunction:
         """Call it with the name of an output and both arrays, and return whether its answer counts as true.
 
         Args:
-            name: Of the output.
+            name: Name of the output.
             reference: The reference's output.
             target: The target's output.
         """

@@ -18,7 +18,7 @@ from tensortriage.values.dtype import Precision
 
 _finfo: Any = ml_dtypes.finfo  # its constructor is not annotated
 SCALE_EXPONENTS = (-127, 127)
-"""Of E8M0: 2**-127 to 2**127 (MX specification, 5.4.1)."""
+"""Exponents of E8M0: 2**-127 to 2**127 (MX specification, 5.4.1)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class _Item:
     """One line of the index.
 
     Attributes:
-        name: Of the tensor.
+        name: Name of the tensor.
         dtype: Label of its element type.
         shape: Shape of the tensor.
         file: Plain name of a file next to the index.

@@ -75,7 +75,7 @@ class EngineRow:
     Attributes:
         name: Name in specs.
         usable: Whether it can be used in this Python.
-        version: Of its library, where known.
+        version: Version of its library, where known.
         device: Its device.
         reason: Why it cannot be used.
         command: The one command that makes it usable; empty when it is, or there is none.

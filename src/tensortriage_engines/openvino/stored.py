@@ -24,7 +24,7 @@ class StoredConstant:
         dtype: OpenVINO's word for the type that they are converted to; empty where they are not.
         zero: Zero point, subtracted then.
         scale: Scale, the factor after that.
-        names: Of the value that comes of it.
+        names: Names of the resulting value.
     """
 
     name: str

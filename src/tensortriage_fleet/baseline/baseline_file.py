@@ -65,7 +65,7 @@ class SavedTarget:
 
     Attributes:
         engine: The engine.
-        versions: Of the engine, as ``engine``, of Python and of packages, and the processor.
+        versions: Versions of the engine, as ``engine``, of Python and of packages, and the processor.
         verdict: The diagnosis.
         outputs: By feed and output.
         problem: How the engine failed, in its own words; there are no outputs then.

@@ -67,7 +67,7 @@ class MeasuredTarget:
         model: The model.
         data: Its data.
         engine: The engine.
-        versions: Of the engine, as ``engine``, of Python and of packages, and the processor.
+        versions: Versions of the engine, as ``engine``, of Python and of packages, and the processor.
         outputs: Its outputs; none where it failed.
         problem: How it failed, in its own words.
     """

@@ -12,7 +12,7 @@ class EntryOutcome(enum.Enum):
     """The outcome of a model on a target; the value is the word in files."""
 
     SAME = "same"
-    """As it was: nothing that makes a check fail is another."""
+    """Unchanged: nothing that makes a check fail has changed."""
     CHANGED = "changed"
     NEW = "new"
     """There is no baseline of it."""

@@ -14,7 +14,7 @@ from tensortriage.precision.sdk import decibels, integer_range, near_prediction
 from tensortriage.sdk import DType, magnitude
 
 MX_BLOCK = 32
-"""Of all MX formats (OCP Microscaling Formats specification 1.0, table 1)."""
+"""Elements of a block, in all MX formats (OCP Microscaling Formats specification 1.0, table 1)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def fit_blocks(
 
     Args:
         numbers: The numbers to quantize, finite, of ``shape``; None where they are unknown.
-        scale: Of ``shape``, but for the axis: one per block there.
+        scale: Scale of ``shape``, but for the axis: one per block there.
         zero_point: Likewise, or None for 0.
         shape: Shape of the tensor.
         blocks: Which numbers share a scale.

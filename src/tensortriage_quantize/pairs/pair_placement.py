@@ -62,7 +62,7 @@ class PlannedWeight:
     Attributes:
         value: The weight.
         node: The node that reads it.
-        place: As which operand.
+        place: Index of the operand.
         axis: Axis of its scales; None for one scale.
         activation: The other operand.
         bias: The bias of the product, where it has a constant one of one axis; empty without.

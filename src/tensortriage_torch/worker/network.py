@@ -272,7 +272,7 @@ def as_item(torch: Any, name: str, tensor: Any, *, keep: bool = False) -> Item:
     Args:
         torch: PyTorch.
         name: Name of the tensor.
-        tensor: Of any format.
+        tensor: Tensor of any format.
         keep: Whether bfloat16 stays bfloat16.
     """
     tensor = tensor.detach().to("cpu").resolve_conj().resolve_neg()

@@ -79,7 +79,7 @@ class JudgementOptions:
         """Return the tolerances that the options ask for; none when they ask for none (the noise floor judges).
 
         Args:
-            limits: Of a script that judges.
+            limits: Limits of a script that judges.
 
         Raises:
             UsageError: For an unknown function or statistic.

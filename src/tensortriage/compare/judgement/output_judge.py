@@ -36,7 +36,7 @@ class Compared:
 
         Args:
             reference: The right tensor.
-            target: Of the same shape, of any type that compares with it.
+            target: Tensor of the same shape, of any type that compares with it.
         """
         return cls(reference, target, measure(reference, target))
 

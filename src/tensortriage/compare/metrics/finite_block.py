@@ -151,7 +151,7 @@ def divide(errors: np.ndarray, magnitudes: np.ndarray, relative: np.ndarray) -> 
 
     Args:
         errors: Absolute errors.
-        magnitudes: Of the reference.
+        magnitudes: Magnitudes of the reference.
         relative: Row to write to.
 
     Returns:

@@ -27,7 +27,7 @@ class Rule:
     Attributes:
         rule: The kind: ``0 * Inf``, ``Inf - Inf``, ``overflow``, ``log of a negative number``, ...; ``carried`` when an
             operand has it already; ``unexplained`` when the operands give no reason.
-        index: Of the element.
+        index: Index of the element.
         operands: The values that decide it, by name.
         result: The element.
         sentence: All of it in words, without full stop.
@@ -54,7 +54,7 @@ def rule_of(
         node: The operator.
         operands: One array per input; None for omitted or unknown ones.
         result: The output, of any floating-point type.
-        index: Of the element that is not finite.
+        index: Index of the element that is not finite.
         largest: Largest finite number of the format that the engine computes in.
     """
     wide = [None if x is None or x.dtype.kind in "USO" else np.asarray(x).astype(np.float64) for x in operands]

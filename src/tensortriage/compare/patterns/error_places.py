@@ -165,7 +165,7 @@ def spread_words(specimen: Specimen, wrong: np.ndarray, share: float) -> Pattern
     Args:
         specimen: Both tensors.
         wrong: Bool, in the specimen's shape.
-        share: Of the error's energy that the wrong elements hold, from 0 to 1.
+        share: Share of the error's energy that the wrong elements hold, from 0 to 1.
 
     Returns:
         None where there are too few elements to speak of.

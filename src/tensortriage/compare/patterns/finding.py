@@ -149,7 +149,7 @@ def energy(errors: np.ndarray) -> float:
     """Return the sum of squares.
 
     Args:
-        errors: Of any shape; float64 or float32.
+        errors: Errors of any shape; float64 or float32.
     """
     flat = errors.reshape(-1)
     return float(np.dot(flat, flat))

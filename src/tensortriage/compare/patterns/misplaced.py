@@ -118,7 +118,7 @@ def at(array: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return elements at flat indices in float64; of a tensor in any layout, without copying it.
 
     Args:
-        array: Of any shape and real type.
+        array: Array of any shape and real type.
         places: Flat indices in C order, int64.
     """
     picked = array.reshape(-1)[places] if array.flags.c_contiguous else array[np.unravel_index(places, array.shape)]

@@ -110,7 +110,7 @@ def calibrate(
     Args:
         numbers: Floating-point tensor before quantization; finite.
         scale: One number, or one per index of ``axis``.
-        zero_point: Of the same shape, or one number whatever its axes; of the quantized type; None for 0.
+        zero_point: Zero point of the same shape, or one number whatever its axes; of the quantized type; None for 0.
         axis: Axis of several scales.
         dtype: An integer type of at most 16 bits.
         meant: The intended range or purpose, whatever the numbers.

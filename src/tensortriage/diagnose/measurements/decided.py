@@ -54,8 +54,8 @@ class Decided:
     """The target's decisions on one feed, and the outputs that depend on them.
 
     Attributes:
-        fp32: Every decision, judged by a healthy fp32 engine's error in the scores; by the name of its indices.
-        target: The same, by that of a healthy engine in the target's format.
+        fp32: Every decision, judged by a healthy fp32 engine's error in the scores, by the name of its indices.
+        target: Every decision, judged by the error of a healthy engine in the target's format.
         behind: Output to the decisions it depends on.
         metrics: Outputs against the reference that takes the target's decisions.
         floors: Noise floors of these.

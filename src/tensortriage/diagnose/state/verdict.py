@@ -211,7 +211,7 @@ class Conclusion:
     """The conclusion that ends the ladder; the verdict is written from it and from later findings.
 
     Attributes:
-        kind: Of the verdict.
+        kind: Kind of the verdict.
         confidence: How sure it is, as of `Verdict` or by the origin of the inputs.
         summary: One sentence for people.
         culprits: Most influential first; empty when there is none to name.

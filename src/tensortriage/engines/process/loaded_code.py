@@ -18,7 +18,7 @@ REPLACED = "replaced while it was in use"
 _loaded: dict[str, dict[str, str]] = {}
 """By the file of the engine: path of code to digest."""
 _digests: dict[tuple[str, int, int], str] = {}
-"""Of files that do not change this is known."""
+"""Digests of files, valid while size and time of change stay."""
 
 
 class CodeLog:

@@ -50,7 +50,7 @@ def write_pack(
         folder: Its place; missing, empty or an earlier pack.
         repro: The case.
         facts: Facts for its texts.
-        limits: Of the engine.
+        limits: Limits of the engine.
         attempts: How often it is run at most until it fails again.
 
     Raises:

@@ -57,7 +57,7 @@ def readme(
     Args:
         model: The piece.
         told: Facts for the text.
-        trial: Of the pack.
+        trial: Trial of the pack.
         needs: Packages that it imports.
     """
     module, exported_wrong = told.module, told.exported_wrong

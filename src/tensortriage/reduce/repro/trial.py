@@ -58,7 +58,7 @@ def tried(folder: Path, target: EngineSpec, local: Failure, limits: Limits, atte
         folder: The pack.
         target: Spec of its engine.
         local: How it should fail.
-        limits: Of the engine.
+        limits: Limits of the engine.
         attempts: Most runs; any that fails will do.
     """
     worker = target.options.get("worker", "")

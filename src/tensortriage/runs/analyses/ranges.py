@@ -130,7 +130,7 @@ class RangeScan:
 
         Args:
             name: Its name.
-            array: Of any type and shape; it is not changed.
+            array: Array of any type and shape; it is not changed.
         """
         self.taken.add(name)
         node, graph = self._model.graph.producer(name), self._model.graph

@@ -86,7 +86,7 @@ class BlockWalk:
         The later blocks run on the reference, so that nothing but that block is to blame for the difference.
 
         Args:
-            number: Of the block, from 1; all blocks have been walked through.
+            number: Number of the block, from 1; all blocks have been walked through.
             spec: The engine that runs this block.
 
         Returns:

@@ -17,9 +17,9 @@ HELD_OF_BLOCK = 10
 BASE_BYTES = 128 << 20
 """Memory of the process without any model: Python, numpy, onnx and two engines; measured likewise."""
 LOOKING_BYTES = 224 << 20
-"""The same of one that has looked into a block, whatever that held: witnesses have been loaded by then."""
+"""Memory of a process that has looked into a block, whatever that held: witnesses have been loaded by then."""
 _LEAST_SHARE = 4
-"""Of the limit, at least one part in so many is for the model, however small the limit is."""
+"""At least one part in so many of the limit is for the model, however small the limit is."""
 _MEMINFO = Path("/proc/meminfo")
 
 

@@ -36,7 +36,7 @@ from tensortriage.runs.workspace import Workspace
 from tensortriage_worker.feeding import InputBuffers, side_by_side
 
 MOST_RUNS = 10_000
-"""Of a stream that goes on as long as the others do."""
+"""Runs of a stream that goes on as long as the others do."""
 
 _logger = logging.getLogger(__name__)
 

@@ -45,7 +45,7 @@ class BlockFigure:
     """The result of comparing one block.
 
     Attributes:
-        number: Of the block, from 1.
+        number: Number of the block, from 1.
         ratio: The largest error of its results, in limits of a healthy engine; infinite when it did not run.
         within: Whether all are within.
         value: The result that is worst.

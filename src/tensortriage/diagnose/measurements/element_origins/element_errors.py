@@ -30,7 +30,7 @@ class ElementError:
     Attributes:
         node: The op.
         value: Its result; of an operand that it takes for zero, the operand.
-        index: Of the element; of an operand, that of the result made of it.
+        index: Index of the element; of an operand, that of the result made of it.
         expected: The element, correctly rounded.
         found: The element on the target.
         elements: How many of the trail are wrong there.

@@ -114,7 +114,7 @@ def paired(
 
     Args:
         node: The operator.
-        position: Of the operand among its inputs.
+        position: Position of the operand among its inputs.
         mask: Elements of the result, of its shape.
         operands: All of its inputs.
         value: Which of its results.

@@ -75,7 +75,7 @@ class Took:
 
         Args:
             told: The answer; empty where it has none.
-            summary: Of the verdict.
+            summary: Summary of the verdict.
             sure: How sure it is.
             next: Commands that may follow in addition to the one that compares every tensor.
             facts: Evidence of the step in addition to predicted and measured errors.

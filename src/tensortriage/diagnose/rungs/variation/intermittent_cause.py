@@ -42,7 +42,7 @@ class Cause:
     Attributes:
         words: A clause for the summary, with the evidence.
         culprits: Ops to blame.
-        confidence: Of the verdict with these culprits.
+        confidence: Confidence of the verdict with these culprits.
         next: Commands that help against it.
         findings: Findings about values that leave the format's range.
     """

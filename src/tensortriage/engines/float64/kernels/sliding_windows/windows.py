@@ -88,7 +88,7 @@ def last_axes(array: np.ndarray, places: Sequence[int | slice]) -> np.ndarray:
     """Return a view of an array at places on its last axes, all of the ones before.
 
     Args:
-        array: Of at least as many axes as there are places.
+        array: Array of at least as many axes as there are places.
         places: An index or a slice for each of the last axes, in their order; an index removes its axis.
     """
     index: tuple[Any, ...] = (..., *places)
