@@ -3,8 +3,7 @@
 A scale that is too small cuts numbers off, one that is too large wastes steps: the squared error splits into the cost
 of clipping and the cost of rounding, and the best scale balances the two. The yardstick is measured on the same
 numbers: the same quantizer with scale and zero point chosen for them. So a quantizer is judged by a ratio, in dB, with
-the part that is to blame; other axes and zero points are tried to separate a wrong scale from a right one that is
-misplaced.
+the part that is to blame; other axes and zero points are tried, since a right scale may only be misplaced.
 
 An engine gets a quantizer wrong by misreading its definition: a part left out, taken from elsewhere, or rounded
 otherwise. A misreading is reported when it gives the engine's result and the definition does not.
