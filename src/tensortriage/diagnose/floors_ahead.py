@@ -45,7 +45,7 @@ def floors_ahead(inv: Investigation) -> Iterator[Investigation]:
             if golden.done():
                 return None
             golden.set_result(outputs)
-            with contextlib.suppress(EngineError, UsageError, BudgetSpent):  # who takes them up tries another way
+            with contextlib.suppress(EngineError, UsageError, BudgetSpent):  # the caller then tries another way
                 found = floors.result()
                 inv.lab.tally.add(lab.tally)
                 return found

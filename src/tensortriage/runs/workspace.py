@@ -48,7 +48,7 @@ class Workspace:
         if model.path is not None and _is_text(model.path) and model.path.stat().st_size <= MOST_FILE_BYTES:
             return model.path
         path = self.folder / f"{next(self._count)}.onnx"
-        with self._one_at_a_time:  # else a weight is put in place twice, under the eyes of who reads it
+        with self._one_at_a_time:  # else a weight is put in place twice, while it is read
             model.save(path, external_data=ExternalData.KEEP)
         return path
 

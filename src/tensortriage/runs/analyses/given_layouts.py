@@ -66,7 +66,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     try:
         reported = lab.query(spec, model, feed, "ways")[0]
     except EngineError:
-        return None  # who runs it says why
+        return None  # running it shows why
     weights, ways = str(reported["weights"]), reported["ways"]
     if weights and PRECISION not in spec.options and PRECISION in engine.options:
         spec = _in_format(spec, weights)

@@ -228,7 +228,7 @@ class _Walk:
     def _lost(self, node: Node, place: str) -> Node | None:
         """Return the op of the network that alone reads a tensor, where the file reads it by an op of another kind."""
         if node.domain not in ("", "ai.onnx") and not node.op_type.startswith(_QUANTIZED):
-            return None  # who fused it in is not known
+            return None  # the fusing op is unknown
         readers = list(self._network.consumers(place))
         if len(readers) != 1 or readers[0].op_type == node.op_type or readers[0].op_type in _PRODUCTS:
             return None
