@@ -1,7 +1,7 @@
 """Whole layers on quantized numbers, as ONNX Runtime's quantizers write them: attention, embeddings, LSTM, images.
 
-Products of integers times their scales are products of the real numbers that they stand for. Rounding inside a kernel
-(of the hidden state of an LSTM) is not part of the types, and stays as it is.
+Products of integers times their scales are products of the real numbers that they stand for. What a kernel rounds while
+it runs (the hidden state of an LSTM) is not part of what the types say, and stays as it is.
 """
 
 import numpy as np
@@ -121,7 +121,7 @@ def lstm_on(body: OperatorBody, given: ir.Value) -> Results:
 def _rounded_state(body: OperatorBody, value: ir.Value) -> ir.Value:
     """Return a state as ONNX Runtime's kernel feeds it back: in uint8, by its own range.
 
-    The kernel does so at every step, here it is done once, to the results of all: 2e-4 to 2e-3 of the RMS either way.
+    The kernel does so at every step, here it is done once, to what comes of all: 2e-4 to 2e-3 of the RMS either way.
     """
     numbers, step, zero = body.op_of("DynamicQuantizeLinear", [value], {}, outputs=3)
     return body.op("DequantizeLinear", numbers, step, zero)

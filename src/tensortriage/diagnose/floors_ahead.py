@@ -28,8 +28,8 @@ from tensortriage.values.store import TensorStore
 def floors_ahead(inv: Investigation) -> Iterator[Investigation]:
     """Yield the investigation that has the floors of the first feed, for `output_floors` to use once.
 
-    The measurement starts now and is ready by the end at the latest. The investigation is returned unchanged where an
-    engine other than float64 has a part in the floors, or where another question comes first.
+    They are measured from now on, until the end at most. It is as it was given where another engine than float64 has a
+    part in them, or where another question is asked first.
     """
     question = inv.question
     others = question.target_model, question.network, question.kept, inv.precision is Precision.INT8

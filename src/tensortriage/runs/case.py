@@ -79,7 +79,7 @@ class Case:
 
     Args:
         folder: The directory; created when missing. An existing one must be empty or a case.
-        fresh: Whether to ignore all answers of earlier commands, and to build engines again.
+        fresh: Whether everything is asked again: no answer of an earlier command counts, and engines are built again.
 
     Raises:
         UsageError: When the directory holds something else, or another command is at work in it; nothing in it is

@@ -18,7 +18,7 @@ _GATES: Mapping[str, Mapping[str, Sequence[int]]] = {
     "LSTM": {"i, f, c, o (PyTorch, Keras)": (0, 3, 1, 2), "i, f, o, c": (0, 2, 3, 1), "f, i, c, o": (2, 3, 0, 1)},
     "GRU": {"r, z, h (PyTorch)": (1, 0, 2)},
 }
-"""Other orders of the blocks of weights: the block that stands in each one's place; ONNX has i, o, f, c and z, r, h."""
+"""Other orders of the blocks of weights: which block each one is taken for; ONNX has i, o, f, c and z, r, h."""
 
 
 def _epsilon(site: MeantNode) -> Iterator[Meaning]:

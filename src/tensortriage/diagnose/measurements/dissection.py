@@ -1,8 +1,9 @@
 """Patterns of the errors that a verdict rests on: of the worst output, and of each culprit's result.
 
-A verdict names the wrong op; the pattern of its error often shows how it is wrong
-(`tensortriage.compare.patterns.anatomy`). A culprit's error is looked at where it originates: in the op's result on
-golden inputs, or, where that was not needed or is not stored, in the target's own run.
+A verdict says which op is wrong; the pattern of its error often says how (`tensortriage.compare.patterns.anatomy`). A
+culprit's error is looked at where it originates: in the op's result on golden inputs, or, where that was not needed or
+is
+not kept, in the target's own run.
 """
 
 import dataclasses

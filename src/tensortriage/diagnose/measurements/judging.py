@@ -142,14 +142,14 @@ def limits_of(
     apart: Mapping[str, float],
     asked: bool,
 ) -> dict[str, Limit]:
-    """Return the limits of tensors of a model with given figures.
+    """Return the limits of tensors of a model whose figures are known.
 
     Args:
         inv: The investigation.
         feed: The feed.
         figures: Outputs and parts of them, which the walk judges, or values inside.
         apart: By how much of each error the model itself is another, by name.
-        asked: Whether the target may be run for more.
+        asked: Whether the target may be asked for more.
     """
     setting = inv.setting(feed)
     wanted, parts = whole(list(figures), setting.parts), {part.name for part in setting.parts}
@@ -160,7 +160,7 @@ def limits_of(
     plain = {name: floors.limit(name, figure.count) for name, figure in figures.items()}
     beyond = {name: figures[name].count for name, limit in plain.items() if not limit.allows(errors[name])}
     outputs = {spec.name for spec in inv.model.outputs}.union(parts)
-    if not outputs.issuperset(figures):  # inner values are there to look for the op
+    if not outputs.issuperset(figures):  # who has values shown looks for the op
         return plain | expected_limits(setting, floors, beyond)
     freedoms = freedoms_of_target(setting.target, Usual.EXPECTED, op_types=setting.op_types)
     judge = Judge(setting, floors, figures, errors=errors, shown=Seen(inv, feed) if asked else None)

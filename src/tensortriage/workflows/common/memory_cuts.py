@@ -29,7 +29,7 @@ def cut_to_memory(model: Model, limit_bytes: int | None) -> CutModel | None:
         limit_bytes: Memory that may be used; None for that of the machine.
 
     Raises:
-        UsageError: When an indivisible part has more weights than memory that may be used (``block-too-large``).
+        UsageError: When what cannot be cut has more weights than memory that may be used (``block-too-large``).
     """
     memory, size = memory_bytes(limit_bytes), weights_bytes(model.graph.initializers.values())
     if memory is None or fits(size, memory):

@@ -123,8 +123,8 @@ def no_fix(conclusion: Conclusion, fix: Path | None, why: str = "") -> str:
     """Return that ``--fix`` wrote nothing, and why; nothing where it was not requested.
 
     Args:
-        conclusion: The conclusion of the investigation.
-        fix: The file that was to be written.
+        conclusion: What the investigation came to.
+        fix: Where a model was to be written.
         why: The reason; by default that of the verdict.
     """
     if fix is None:

@@ -62,13 +62,14 @@ class BlockDiagnosis:
     """A diagnosis in blocks.
 
     Attributes:
-        request: The user's request about the whole model.
+        request: What is asked of the whole.
         cut: The model, cut.
+        samples: Its feeds.
         reference: The engine assumed to be right.
         target: The engine under suspicion.
         compare: Makes one comparison.
         diagnose: Diagnoses a block, given its file, its feeds, and where these are kept.
-        listener: Receives steps and progress.
+        listener: Who hears of steps and progress.
     """
 
     request: DiagnoseRequest

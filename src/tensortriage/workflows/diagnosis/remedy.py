@@ -272,10 +272,10 @@ def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: 
     summary = f"{proposal.words}: {effect} {error_size(after)}"
     metric, enough = wanted.scored(proposal.spec, proposal.model)
     right = enough is not False
-    place = f"; written to {written}" if written else f"; no file is written: {note}" if note else ""
+    told = f"; written to {written}" if written else f"; no file is written: {note}" if note else ""
     inv.record.answered(
         QUESTION,
-        f"{'yes' if right else 'it helps'}: {summary}, on {proposal.spec}{place}",
+        f"{'yes' if right else 'it helps'}: {summary}, on {proposal.spec}{told}",
         kind=proposal.kind,
         nodes=proposal.nodes,
         error_before=before,
@@ -288,11 +288,11 @@ def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: 
 
 
 def fix_words(inv: Investigation, conclusion: Conclusion, remedy: Remedy | None, fix: Path | None) -> str:
-    """Return the file that ``--fix`` wrote, or why it wrote none; nothing where it was not requested."""
+    """Return what ``--fix`` wrote, or that it wrote nothing and why; nothing where it was not requested."""
     if fix is None or (remedy is not None and remedy.file):
         how = f"; {remedy.note}" if remedy is not None and remedy.note else ""
         return "" if fix is None or remedy is None else f"{fix} is written: {remedy.summary}{how}"
     if remedy is not None:
         return no_fix(conclusion, fix, remedy.note)
-    tried_steps = [step for step in inv.record.steps if step.question in (QUESTION, RECALIBRATED)]
-    return no_fix(conclusion, fix, tried_steps[-1].answer if tried_steps else "")
+    asked = [step for step in inv.record.steps if step.question in (QUESTION, RECALIBRATED)]
+    return no_fix(conclusion, fix, asked[-1].answer if asked else "")

@@ -27,7 +27,7 @@ class FoundAfter:
     """Findings made after the ladder has ended.
 
     Attributes:
-        dissection: The patterns of the errors.
+        dissection: What the errors look like.
         sufficiency: As of `Verdict`.
         accuracy: As of `Verdict`.
         fix: As of `Verdict`.

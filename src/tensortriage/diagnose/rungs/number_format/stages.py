@@ -104,11 +104,11 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
     name = max(held.gaps, key=lambda n: worst.errors[n])
     moved = took.predicted(name)
     words = f"one unit in the last place of the inputs moves output '{name}' by {moved}"
-    text = f"no: {words}, the error is {took.error(name)}"
+    told = f"no: {words}, the error is {took.error(name)}"
     if took.explains:
-        text = f"yes: {words}" + "; the ops could not be run one by one" * bool(refused)
+        told = f"yes: {words}" + "; the ops could not be run one by one" * bool(refused)
     verdict = took.verdict(
-        f"yes: {words}, but {held.unmet}" if held.unmet else text,
+        f"yes: {words}, but {held.unmet}" if held.unmet else told,
         "the model amplifies rounding: moving the reference's inputs by one unit in the last place moves output "
         f"'{name}' by {moved}, the target's error is {took.error(name)}; "
         f"{f'the ops could not be run alone: {refused}' if refused else HEALTHY_ALONE}",

@@ -84,8 +84,7 @@ def _acquitted_by_noise(result: FeedResult, name: str) -> bool:
 def amplifier(inv: Investigation, result: FeedResult, output: str) -> tuple[Culprit | None, str]:
     """Return the op behind which healthy engines part, on the way to an output, and the end of a sentence about it.
 
-    It is the first op whose floor is half of the output's, or non-finite as that is, while its operands' floors are
-    not.
+    It is the first op whose floor is half of the output's, or no number as that is, while its operands' are not.
     """
     worst = result.floors.fp32[output]
 
