@@ -76,7 +76,7 @@ class JudgementOptions:
     # fmt: on
 
     def tolerances(self, limits: "Limits") -> "list[Tolerance]":
-        """Return the tolerances that the options ask for; none when they ask for none (the noise floor judges).
+        """Return the tolerances of the options; none without such options (the noise floor judges).
 
         Args:
             limits: Limits of a script that judges.

@@ -103,7 +103,7 @@ def _named_files(asked: AskedBuild) -> list[str]:
 
 
 def _files_of(asked: AskedBuild, own: Path) -> dict[str, bytes]:
-    """Return the files that a build reads: those of options, and the model where it is not the pack's."""
+    """Return the files that a build reads: files named by options, and the model unless it is the pack's own."""
     files = {Path(asked.options[key]).name: Path(asked.options[key]).read_bytes() for key in _named_files(asked)}
     if asked.adapter == "script":
         files |= _beside(Path(asked.options["file"]))
