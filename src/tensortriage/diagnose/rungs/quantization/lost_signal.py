@@ -1,9 +1,9 @@
 """What is the cost of rounding a network to its file, by op, and is any signal left?
 
 A file may stand for its network and still be useless: a mask of -1e9 that shares a scale with scores of 3 leaves
-nothing of them. No engine is to blame for that, and no engine need run. From a tenth of the signal on, the costliest
-ops are named, and the gain of leaving the first of them unquantized is measured; from half of it on, on real data, the
-quantization is the verdict.
+nothing of them. No engine is to blame for that, and no engine need be asked. From a tenth of the signal on, the ops
+that cost most are named, and it is tried what comes back when the first of them are not quantized; from half of it on,
+on real data, the quantization is the verdict.
 """
 
 from collections.abc import Callable, Mapping, Sequence
