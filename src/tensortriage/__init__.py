@@ -1,6 +1,6 @@
 """TensorTriage: why an ONNX model gives wrong numbers on an inference engine.
 
-The commands as functions of what people have at hand; see `tensortriage.functions`:
+The commands as functions of models, arrays and names of engines; see `tensortriage.functions`:
 
     import tensortriage
 

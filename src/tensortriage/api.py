@@ -1,7 +1,7 @@
 """The library by name: every command line as a request and a function that answers with plain data.
 
-The names in `__all__`, and those that packages beside the core register, are the public surface; each loads its module
-on first use. (They cannot live in `tensortriage` itself, whose packages have the names of the commands.)
+The public surface is the names in `__all__` and those that packages next to the core register; each loads its module on
+first use. (They cannot live in `tensortriage` itself, whose packages have the names of the commands.)
 """
 
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tensortriage.workflows.requests import DiagnoseRequest as DiagnoseRequest
 
 GROUP = "tensortriage.api"
-"""Entry-point group of further names, of packages beside the core."""
+"""Entry-point group by which packages next to the core add names."""
 __all__ = sorted(deferred_names(__file__))
 
 

@@ -24,9 +24,9 @@ class TriageError(Exception):
     """Base of all errors shown to the user.
 
     Args:
-        message: What is wrong and where, one sentence without a final full stop.
+        message: The mistake and its place, one sentence without a final full stop.
         slug: Stable kebab-case identifier, unique to this kind of problem.
-        cure: What the user can do about it, one sentence in the imperative; empty when nothing is known to help.
+        cure: Advice to the user, one sentence in the imperative; empty when nothing is known to help.
     """
 
     exit_code: ClassVar[int] = 2
@@ -123,7 +123,7 @@ def did_you_mean(word: str, known: Iterable[str], *, most: int = 1, cutoff: floa
         word: The unknown word.
         known: The words that would be understood.
         most: How many are offered.
-        cutoff: Least likeness of what is offered.
+        cutoff: Least likeness of an offered name.
         otherwise: The cure when none is like it.
     """
     near = nearest(word, known, most, cutoff=cutoff)

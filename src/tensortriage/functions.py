@@ -203,8 +203,8 @@ class _Shown:
         if not self._wanted:
             return
         if "ipykernel" not in sys.modules:
-            if said := text or "".join(self._lines[self._told :]):
-                sys.stderr.write(f"{said}\n")
+            if line := text or "".join(self._lines[self._told :]):
+                sys.stderr.write(f"{line}\n")
             self._told = len(self._lines)
             return
         display = importlib.import_module("IPython.display").display  # it is there in a notebook

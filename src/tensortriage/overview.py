@@ -12,7 +12,7 @@ import textwrap
 from tensortriage.values.registered import registered
 
 INTERRUPTED = 130
-"""Exit code of a command whose output nobody reads to its end, and of one that Ctrl-C ended."""
+"""Exit code of a command whose reader closed its output early, and of one that Ctrl-C ended."""
 GROUP = "tensortriage.commands"
 """Entry-point group under which other packages register commands; those of a group of ours in ``GROUP.group``."""
 COMMANDS = {

@@ -1,6 +1,7 @@
 """Stable names for commands, feeds and repros of other packages, besides `tensortriage.api`.
 
-What declares a command is there at once, for its help is made of it; what it works with is loaded on first use.
+Declarations of commands are loaded at once, since help is made of them; the code that does the work is loaded on first
+use.
 """
 
 from typing import TYPE_CHECKING

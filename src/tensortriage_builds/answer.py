@@ -63,9 +63,9 @@ def build_and_show(request: BuildRequest, *, as_json: bool) -> NoReturn:
         study = study_builds(request, listener=teller)
     if as_json:
         print_document(to_json(study))
-    told = [trial for trial in study.trials if trial.judgement is not BuildJudgement.OTHER]
-    good = sum(trial.judgement is BuildJudgement.GOOD for trial in told)
-    dialect().tell_iterations(len(study.trials), passed=good, told=len(told))
+    judged = [trial for trial in study.trials if trial.judgement is not BuildJudgement.OTHER]
+    good = sum(trial.judgement is BuildJudgement.GOOD for trial in judged)
+    dialect().tell_iterations(len(study.trials), passed=good, told=len(judged))
     bad = any(trial.judgement is BuildJudgement.BAD for trial in study.trials)
     for line in study_lines(study, case=str(request.case)):
         teller.tell(line, bold=bad and line.startswith("guilty"))
@@ -76,7 +76,7 @@ def with_target(request: BuildRequest, tensorrt: EngineFlags) -> BuildRequest:
     """Return the request with the engine to build: the named one, else that of Polygraphy's TensorRT flags.
 
     Raises:
-        UsageError: When neither says, or both do (``target-missing``, ``usage``).
+        UsageError: When neither or both name the engine (``target-missing``, ``usage``).
     """
     flag, target = tensorrt.any_given("save_tactics", "load_tactics"), request.target
     if target and flag:

@@ -56,7 +56,7 @@ class Judged:
 
 
 Outputs = Mapping[str, Mapping[str, np.ndarray]]
-"""Of a build, by feed and output."""
+"""Outputs of a build, by feed and output."""
 
 
 @dataclasses.dataclass
@@ -66,7 +66,7 @@ class NumbersJudge:
     Attributes:
         inv: Holds the golden outputs.
         decides: Names the outputs that fail.
-        feeds: What builds are run on.
+        feeds: The feeds to run on each build.
         identity: Digest of everything besides the build that its judgements depend on.
     """
 
@@ -104,7 +104,7 @@ class CommandJudge:
 
     Attributes:
         checker: Runs it.
-        reads: What its answers belong to.
+        reads: Files and settings that its answers depend on.
         feeds: None: the command runs the engine itself.
     """
 
@@ -168,7 +168,7 @@ class EngineBench:
         spec: Engine and options.
         judge: Decides whether a build is good.
         base: Choices that every build is given.
-        files: Where the judge finds a build.
+        files: Place of a build for the judge.
         record: Whether builds report their tactics, where the engine can.
     """
 
@@ -217,10 +217,10 @@ class EngineBench:
 
     def _build(self, name: str, choices: tuple[Choice, ...], *, record: bool) -> BuildTrial:
         given = tuple({**self._base, **{choice.layer: choice for choice in choices}}.values())
-        told = [(choice.layer, choice.key, choice.label) for choice in given]
+        forced = [(choice.layer, choice.key, choice.label) for choice in given]
 
         def kept() -> Derived[BuildTrial]:
-            return self._lab.derived(BuildTrial, question, self.identity, told, record)
+            return self._lab.derived(BuildTrial, question, self.identity, forced, record)
 
         question = f"build {name} of {self._spec}"
         trial = kept().known()
@@ -259,14 +259,14 @@ class EngineBench:
         try:
             with self._lab.session(spec, self._model, build=anew.build) as outputs_of:
                 outputs = {feed.name: outputs_of(feed, repetition=None) for feed in self._judge.feeds}
-                told = self._lab.answer(anew)
+                answer = self._lab.answer(anew)
         except EngineError as error:
             outcome = Outcome.of(error)
             return BuildTrial(
                 name=name, judgement=BuildJudgement.OTHER, signature=outcome.kind.value, reason=outcome.message
             )
-        tactics = TacticRecord(str(self._spec), told.choices)
-        if self._files.tactics is not None and told.choices:
+        tactics = TacticRecord(str(self._spec), answer.choices)
+        if self._files.tactics is not None and answer.choices:
             save_record(tactics, self._files.tactics)
         judged = self._judge.judge(outputs, name)
         trial = BuildTrial(
@@ -275,8 +275,8 @@ class EngineBench:
             signature=judged.signature,
             reason=judged.reason,
             error=judged.error,
-            choices=told.choices,
-            features=features(told.choices, told.plan),
+            choices=answer.choices,
+            features=features(answer.choices, answer.plan),
             files=self._sorted(name, judged.judgement, tactics, {"engine": engine_file, "timing.cache": cache}),
         )
         return self._with_outputs(trial, key, outputs)

@@ -24,7 +24,7 @@ class BuildGoal:
         "this size is excluded with 95 % confidence.", default=0.2, above=0, below=1)
     width: float = 0.3
     most: int = option(
-        "--max-builds", "N", "Largest number of builds with free choice of tactics, unless --until says how many.",
+        "--max-builds", "N", "Largest number of builds with free choice of tactics, unless --until sets the number.",
         default=50, least=1)
     seconds: float | None = option(
         "--budget", "SECONDS", "Time after which no new build begins.", default=None, least=0)

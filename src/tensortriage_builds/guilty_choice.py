@@ -1,11 +1,10 @@
 """Which choice makes a build bad? The one that makes a good build bad when nothing else is changed.
 
-Ranking says what goes together; this says what causes what. A good and a bad build differ in many choices; builds that
-take some of them from the bad one and the rest from the good one are searched for the fewest that still make it bad
-(delta debugging between a passing and a failing run: Zeller, FSE 2002), the suspects of the ranking first. Then it is
-confirmed with new builds: the good build with just these choices must be bad, and the bad one without them good, every
-time. Builds that are bad by chance, at whatever rate p, pass that with probability (p (1 - p))^n, at most 1/64 for
-n = 3.
+Ranking shows correlation; this proves causes. A good and a bad build differ in many choices; builds that take some of
+them from the bad one and the rest from the good one are searched for the fewest that still make it bad (delta debugging
+between a passing and a failing run: Zeller, FSE 2002), the suspects of the ranking first. Then it is confirmed with new
+builds: the good build with just these choices must be bad, and the bad one without them good, every time. Builds that
+are bad by chance, at whatever rate p, pass that with probability (p (1 - p))^n, at most 1/64 for n = 3.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -61,8 +60,8 @@ def blame(
         trials: Free builds, at least one good and one bad.
         suspicion: How much speaks against a layer.
         cache: Store of answers.
-        budget: What it may cost.
-        observe: Told of every build.
+        budget: Limits of the search.
+        observe: Receives every build.
 
     Raises:
         KeyboardInterrupt: When the search was interrupted; the cache has the answers so far.
@@ -76,8 +75,8 @@ def blame(
         )
 
     def mixed(candidate: Sequence[str]) -> tuple[Choice, ...]:
-        taken = frozenset(candidate)
-        return tuple(wrong[layer] if layer in taken else choice for layer, choice in right.items())
+        chosen = frozenset(candidate)
+        return tuple(wrong[layer] if layer in chosen else choice for layer, choice in right.items())
 
     def oracle(candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
         trial = bench.build(f"given-{digest(list(candidate))[:8]}-{attempt}", mixed(candidate))

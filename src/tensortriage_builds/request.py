@@ -40,9 +40,9 @@ class BuildRequest:
         model: ONNX file.
         target: Spec of the engine.
         check: Command that judges; None to compare with the reference.
-        save_tactics: Where the tactics of every build go for the check, and those of the good engine at the end.
+        save_tactics: File of the tactics of every build for the check, and those of the good engine at the end.
         load_tactics: Tactics that every build is given.
-        record: Whether builds tell their tactics, where the engine can: some engines then build differently.
+        record: Whether builds report their tactics, where the engine can: some engines then build differently.
     """
 
     # fmt: off
@@ -53,7 +53,7 @@ class BuildRequest:
     external_data_dir: Path | None = external_data_field()
     goal: BuildGoal = part(factory=BuildGoal)
     record: bool = flag(
-        "--no-tactics", "Build exactly as deployed: recording tactics may change what an engine builds.", default=True)
+        "--no-tactics", "Build exactly as deployed: recording tactics may change an engine's build.", default=True)
     check: "CheckSpec | None" = part(factory=CheckOptions)
     output: Path | None = option(
         "--output -o", "FILE", "File for the good engine, which can be rebuilt.",

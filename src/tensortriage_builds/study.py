@@ -1,9 +1,9 @@
 """Builds a model repeatedly until enough is known, then reports the result.
 
-Three things can be known. If all builds come out alike: that the other kind is rare, which takes a number of builds
-that follows from the rate and the confidence wanted. If both kinds were seen and tactics can be given: nothing more is
-needed, since the guilty choice is found by giving them. If they cannot: a choice that goes with failure so clearly that
-it is the cause with the confidence wanted, or the rate of failure itself.
+There are three possible results. If all builds are alike: that the other kind is rare, which takes a number of builds
+that follows from the rate and the wanted confidence. If both kinds were seen and tactics can be forced: nothing more is
+needed, since forcing them finds the guilty choice. If they cannot: a choice that goes with failure so clearly that it
+is the cause with the wanted confidence, or the rate of failure itself.
 """
 
 import dataclasses
@@ -57,11 +57,11 @@ class Studying:
 
     Attributes:
         bench: Makes builds.
-        goal: What to build for.
+        goal: The build that is wanted.
         engine: Spec of the engine, for the record.
         cache: Keeps the answers of the search.
-        built: Told of every free build.
-        searched: Told of every build with given tactics.
+        built: Receives every free build.
+        searched: Receives every build with forced tactics.
     """
 
     bench: EngineBench
@@ -175,8 +175,8 @@ class Studying:
 def suspects(trials: Sequence[BuildTrial]) -> tuple[SuspectChoice, ...]:
     """Return the choices that speak for failure, the most telling first."""
     nodes = {(choice.layer, choice.label): choice.nodes for trial in trials for choice in trial.choices}
-    told = [t for t in trials if t.judgement is not BuildJudgement.OTHER]
-    ranked = rank([Trial(frozenset(t.features), t.failed) for t in told])
+    judged = [t for t in trials if t.judgement is not BuildJudgement.OTHER]
+    ranked = rank([Trial(frozenset(t.features), t.failed) for t in judged])
     return tuple(
         SuspectChoice(
             *s.item, nodes.get(s.item, ()), s.bad_with, s.good_with, s.bad_without, s.good_without, s.factor,

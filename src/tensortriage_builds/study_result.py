@@ -14,7 +14,7 @@ class SuspectChoice:
 
     Attributes:
         layer: The engine's name of the layer.
-        choice: What was chosen there.
+        choice: The choice made there.
         nodes: ONNX nodes of the layer, where known.
         bad_with: Bad builds that chose it.
         good_with: Good builds that did.
@@ -42,8 +42,8 @@ class GuiltyChoice:
     Attributes:
         layer: The engine's name of the layer.
         nodes: ONNX nodes of the layer, where known.
-        bad: The choice with which builds are bad.
-        good: The one with which they are good.
+        bad: The choice of bad builds.
+        good: That of good ones.
     """
 
     layer: str
@@ -58,7 +58,7 @@ class TacticBlame:
 
     Attributes:
         guilty: The fewest choices of a bad build that make a good one bad; empty when that was not found.
-        differing: Layers in which the two builds that were set against each other chose differently.
+        differing: Layers in which the two compared builds chose differently.
         builds: Builds with given tactics that it took, those known already included.
         cured: Whether the bad build is good when these choices alone are replaced; None when not tried.
         reason: Why nothing was found; empty when it was.
@@ -124,7 +124,7 @@ class BuildStudy:
         deployed: A build without recording; None when recording changes nothing for the engine, or was not wanted.
         stop: Why building stopped.
         seconds: Wall-clock time.
-        files: What was written.
+        files: The written files.
     """
 
     engine: str

@@ -1,4 +1,4 @@
-"""``triage inspect tactics`` and ``diff-tactics``: what files record, and what only bad builds chose."""
+"""``triage inspect tactics`` and ``diff-tactics``: the choices in files, and those that only bad builds made."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Comparing recorded tactics: what bad builds chose that good ones did not (``tensortriage.tactic-diff/1``)."""
+"""Comparing recorded tactics: choices of bad builds that good ones did not make (``tensortriage.tactic-diff/1``)."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ def diff_tactics(good: Sequence[Path], bad: Sequence[Path]) -> TacticDiff:
 
     Args:
         good: Files of good builds, or folders of them.
-        bad: The same for bad ones.
+        bad: Those of bad ones.
 
     Raises:
         UsageError: When one side has no file of tactics (``tactics-one-sided``).

@@ -20,7 +20,7 @@ def study_lines(study: BuildStudy, *, case: str) -> Iterator[str]:
     """Yield the lines that end a study.
 
     Args:
-        study: What was found.
+        study: The result.
         case: Directory of the case, for the commands to run next.
     """
     yield ""

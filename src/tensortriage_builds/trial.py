@@ -22,7 +22,7 @@ class BuildTrial:
 
     Attributes:
         name: Number of the build from 0; for builds with given tactics a word.
-        judgement: What it is.
+        judgement: Good, bad or unresolved.
         signature: How it failed, in a word or two; empty for a good one.
         reason: One line for a person.
         error: Largest relative RMS error at an output; None when outputs were not compared.
@@ -31,7 +31,7 @@ class BuildTrial:
         choices: Tactics that the build chose, where the engine reports them.
         features: Properties of the build: pairs of a layer and its implementation.
         seconds: Wall time of the build and its check.
-        files: What was written, by kind (``tactics``, ``engine``).
+        files: The written files, by kind (``tactics``, ``engine``).
     """
 
     name: str

@@ -1,10 +1,9 @@
 """Matches the tensors of a given file with the model's, and finds the order of their axes there.
 
-Files that other tools converted keep names, order and layout only as their converter chose. Tensors are told by name,
-then by type and shape, then by place; axes by the habits of converters, and by every order where none of these fits.
-Nothing is reshaped but by axes of one entry. Where more than one way is left, whoever has results of the model to hold
-them against tries them (`tensortriage.runs.analyses.given_layouts`), or the user says which: ``layout=`` and
-``names=``.
+Files that other tools converted keep names, order and layout only as their converter chose. Tensors are matched by
+name, then by type and shape, then by place; axes by the habits of converters, and by every order where none of these
+fits. Nothing is reshaped but by axes of one entry. Where more than one way is left, a caller with results of the model
+tries them (`tensortriage.runs.analyses.given_layouts`), or the user names one: ``layout=`` and ``names=``.
 """
 
 import dataclasses
@@ -42,8 +41,8 @@ class Placed:
     """A tensor of the model as the file holds it.
 
     Attributes:
-        spec: What the model declares.
-        held: What the file does.
+        spec: The model's declaration.
+        held: The file's.
         axes: The model's axes in the order of the file; None where its rank is not known, and it stays as it is.
     """
 
@@ -103,9 +102,10 @@ class Arrangement:
     """One way in which a file may hold a model's inputs and outputs.
 
     Attributes:
-        inputs: Those that the file takes.
+        inputs: Inputs of the file.
         outputs: Outputs of the model.
-        options: What says so: of tensors that lie otherwise in the file, and of those that might lie in another way.
+        options: Options that declare it: for tensors whose layout differs in the file, and for those whose layout is
+            ambiguous.
     """
 
     inputs: tuple[Placed, ...]
@@ -131,12 +131,12 @@ class Arrangement:
     @property
     def words(self) -> str:
         """Differences from the model; empty for none."""
-        told = []
+        clauses = []
         for each in (*self.inputs, *self.outputs):
             called = f" as '{each.held.name}'" if _plain(each.spec.name) != _plain(each.held.name) else ""
             order = f" with axes {each.order}" if each.moved else ""
-            told += [f"'{each.spec.name}'{called}{order}"] if called or order else []
-        return ", ".join(told)
+            clauses += [f"'{each.spec.name}'{called}{order}"] if called or order else []
+        return ", ".join(clauses)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -177,15 +177,15 @@ def arrangements(
     Args:
         declared: Inputs and outputs of the model.
         held: Tensors of the file.
-        options: ``layout`` and ``names``, where the user says them.
+        options: ``layout`` and ``names``, where the user gives them.
 
     Raises:
         BuildFailed: When the file holds tensors that are none of the model's in any order (``file-mismatch``).
         UsageError: When options name missing tensors, or the ways are too many to be tried.
     """
-    told = _Told(options, [spec for side in declared for spec in side])
+    request = _Told(options, [spec for side in declared for spec in side])
     sides = [
-        list(itertools.islice(_ways_of_side(specs, rows, told, outputs=bool(number)), MOST + 1))
+        list(itertools.islice(_ways_of_side(specs, rows, request, outputs=bool(number)), MOST + 1))
         for number, (specs, rows) in enumerate(zip(declared, held, strict=True))
     ]
     for what, found, specs, rows in zip(("inputs", "outputs"), sides, declared, held, strict=True):

@@ -1,8 +1,8 @@
 """Converted files cached in a folder by content: each model is converted once per case.
 
-Converters take seconds, and one diagnosis asks for the same file several times: deployed, watched, at other settings
-of the runtime. What identifies a conversion is the model, the options that the converter reads, and the packages that
-are installed where it runs.
+Converters take seconds, and one diagnosis needs the same file several times: deployed, watched, at other settings of
+the runtime. A conversion is identified by the model, the options that the converter reads, and the packages that are
+installed where it runs.
 """
 
 import hashlib
@@ -26,8 +26,8 @@ class Conversions:
     """Builds in a worker whose adapter converts first, or takes an earlier conversion.
 
     An adapter that takes part understands the option ``converted``, a file that it wrote, and its sessions answer the
-    question ``converted`` with that file's bytes; they tell ``conversion_seconds``. For a given file it is what the
-    adapter converts to learn of it.
+    question ``converted`` with that file's bytes, and report ``conversion_seconds``. For a given file it is the
+    conversion that the adapter makes to read it.
 
     Args:
         isolated: The adapter.
@@ -50,7 +50,7 @@ class Conversions:
 
         Args:
             path: The file.
-            model: What it holds.
+            model: Its contents.
             words: Options for the adapter.
             terms: How the adapter's report is put in the terms of the model.
 
@@ -84,5 +84,5 @@ class Conversions:
         read = {key: words[key] for key in self._words if key in words}
         place = packages_digest(words["worker"]) if "worker" in words else ""
         files = [hashlib.sha256(Path(words[key]).read_bytes()).hexdigest() for key in given]
-        told = [self._isolated.adapter, model.fingerprint, names, sorted(read.items()), place, files]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+        parts = [self._isolated.adapter, model.fingerprint, names, sorted(read.items()), place, files]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -1,7 +1,7 @@
 """Engines that run a file in their own format, which a converter makes from the ONNX model: their common part.
 
 The converter is part of the build, in the worker, and its refusal is a refusal to build. Where it keeps the names of
-values, inner ones are seen in the very file that runs, and the operators of the file are told as ONNX nodes.
+values, inner ones are seen in the very file that runs, and the operators of the file are reported as ONNX nodes.
 """
 
 import dataclasses
@@ -66,7 +66,7 @@ class ConvertedEngine(
 
     Attributes:
         name: Word in specs. The adapter is the module ``worker.adapter`` next to the engine's own.
-        title: What messages call it.
+        title: The engine's name in messages.
         precisions: Formats that can be requested; the first is the default.
         converter_words: Options that the converter reads; empty where its results cannot be cached.
         files: Words of the adapter that name files.
@@ -166,8 +166,8 @@ class ConvertedEngine(
 
     def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
         """Return a file built in a worker; ``model`` has the same contents."""
-        told = {**words, "declared": _declared(model)}
-        return self._conversions.compile(path, model, told, ModelTerms(arrange=_arranging(model, words)))
+        options = {**words, "declared": _declared(model)}
+        return self._conversions.compile(path, model, options, ModelTerms(arrange=_arranging(model, words)))
 
     def words(self, given: Options) -> dict[str, str]:
         """Return the engine's own options in the words of its adapter."""
@@ -208,7 +208,7 @@ class ConvertedSession(ArrangedSession, ShowsValues):
     Args:
         model: The ONNX model.
         build: Converts and loads a file.
-        engine: What made it.
+        engine: The engine that made it.
         at_once: See `SessionByShape`.
     """
 

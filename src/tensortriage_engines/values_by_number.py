@@ -1,8 +1,8 @@
 """Matches tensors of an engine's file with values of the model by their numbers: for converters that drop names.
 
 On one feed a tensor holds a value if it has its numbers, in whatever order of axes. Where a file is wrong, nothing
-behind the fault has them. There the first value whose operands are all held is held by a tensor that is made of what
-holds those operands and of nothing else: of such tensors, the one that is most like it.
+behind the fault has them. There the first value whose operands are all held is assigned to a tensor that is made of the
+holders of those operands and of nothing else: of such tensors, the one that is most like it.
 """
 
 import dataclasses
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from tensortriage.engines.sdk import Graph
 
 ALIKE = 1e-5
-"""Largest difference, against the size of the numbers, of two arrays that are one value: two networks differ in what is
-fused, so in the last bits of float32 sums of a few thousand terms, below 1e-6; other values differ by far more."""
+"""Largest difference, against the size of the numbers, of two arrays that are one value: two networks differ in their
+fusions, so in the last bits of float32 sums of a few thousand terms, below 1e-6; other values differ by far more."""
 
 MASK = 1e4
-"""Numbers so many times larger than a tenth of the others are no measure of them: they mask scores of attention, of
-which nothing would be compared. Weights and activations spread over two or three decades."""
+"""Numbers so many times larger than a tenth of the others are no measure of them: they mask scores of attention, which
+would not be compared at all. Weights and activations spread over two or three decades."""
 
 SAMPLED = 64
 """Numbers of two sorted arrays that are compared before all of them are."""
 
 FEWEST = 4
-"""Arrays of fewer numbers say too little."""
+"""Arrays of fewer numbers cannot be recognized."""
 
 AS_LIKE = 0.99
-"""A pair whose correlation is this share of the best one's is as good, and the earlier of both is taken: what lies
-behind a value that is right but for a factor correlates as well as the value itself, up to rounding."""
+"""A pair whose correlation is this share of the best one's is as good, and the earlier of both counts: values behind
+one that is right but for a factor correlate as well as the value itself, up to rounding."""
 
 LIKE = 4.0
 """Correlation that is more than chance, in standard errors (one over the root of the count, Fisher 1921): of `NEAR`
@@ -70,11 +70,11 @@ Held = Mapping[str, Sequence[Holder]]
 def same_values(tensors: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, list[Holder]]:
     """Return for each value the tensors with its numbers.
 
-    Arrays of less than four numbers, or of one number throughout, say too little.
+    Arrays of less than four numbers, or of one number throughout, cannot be recognized.
 
     Args:
-        tensors: What the file shows, by tensor, in its order.
-        values: What the model computes, by value.
+        tensors: Values in the file, by tensor, in its order.
+        values: Values of the model, by name.
     """
     found: dict[str, list[Holder]] = {}
     ordered = {name: np.sort(array, axis=None) for name, array in tensors.items() if _tells(array)}
@@ -105,10 +105,10 @@ def first_wrong(
 
     Args:
         graph: The model's.
-        held: What `same_values` found; of inputs that file and model share, too.
-        values: What the model computes, by value.
-        tensors: What the file shows, by tensor, in its order.
-        makers: By tensor that an operator of the file makes, the tensors that it is made of, constants left out.
+        held: The result of `same_values`; of inputs that file and model share, too.
+        values: Values of the model, by name.
+        tensors: Values in the file, by tensor, in its order.
+        makers: Operands of each tensor that an operator of the file makes, constants left out.
     """
     right = {holder.tensor for holders in held.values() for holder in holders}
     borders = {name: _border(name, right, makers) for name in makers if name not in right and name in tensors}

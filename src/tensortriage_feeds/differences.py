@@ -30,7 +30,8 @@ class FoundDifference:
 
     Attributes:
         steps: Transforms, in their order; empty where the feeds are equal, or nothing was found.
-        residual: What these leave, as a share of the deviation of what they do not explain; 0 for nothing.
+        residual: Remaining difference, as a share of the deviation of the inputs that it leaves unexplained; 0 for
+            none.
         inputs: Inputs that differ.
     """
 
@@ -79,7 +80,7 @@ class _Way:
 
     Attributes:
         before: Transforms of places.
-        residual: What is left, numbers fitted; see `unexplained`.
+        residual: Remaining difference, numbers fitted; see `unexplained`.
         fit: Scale and offset by channel, or of all, the tensor before, and its axes where it is by channel.
         after: A change of type.
     """

@@ -26,7 +26,7 @@ class PlacedPicture:
     """A picture as it may lie in another.
 
     Attributes:
-        transform: What was done.
+        transform: The transform.
         made: The pixels.
         box: The part of the other picture that they are compared with.
     """

@@ -82,7 +82,7 @@ class Renormalized:
 
     Attributes:
         kind: Word of the kind of transform.
-        words: What it is, as a clause that follows the input's name.
+        words: The normalization, as a clause that follows the input's name.
     """
 
     kind: str

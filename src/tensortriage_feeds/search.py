@@ -109,7 +109,7 @@ def search(
     Args:
         tensors: The right feed.
         run: Runs the reference; it may raise what `UNRUNNABLE` names for a feed that the model does not take.
-        wanted: What to come near.
+        wanted: The outputs to approach.
         confirmed: Whether the judge takes a candidate that came near.
         seconds: How long at most.
     """

@@ -16,9 +16,9 @@ class Transform:
     Attributes:
         kind: A word for machines, such as ``channels-reversed``; see `KINDS`.
         inputs: The inputs that it changes.
-        words: What it is, as a predicate of the input: ``has its channels reversed``.
+        words: The transform, as a predicate of the input: ``has its channels reversed``.
         apply: Returns the changed tensors, those of `inputs`, of all tensors of the right feed.
-        cure: What to write, or what to do.
+        cure: The line to write, or advice.
         parameters: Its numbers, in types of JSON.
         simple: Whether it may be one of several that were made at once.
     """

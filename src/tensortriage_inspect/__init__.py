@@ -1,1 +1,1 @@
-"""Looking into models, and the plans of engines, without asking what is wrong: `triage inspect`."""
+"""Looking into models, and the plans of engines, without a diagnosis: `triage inspect`."""

@@ -21,7 +21,8 @@ def inspect_plan(
 
     Raises:
         ModelError: When the file is no sound model.
-        UsageError: For a malformed spec or unknown option, or when the engine cannot tell its plan (``plan-unknown``).
+        UsageError: For a malformed spec or unknown option, or when the engine cannot report its plan
+            (``plan-unknown``).
         EngineMissing: When the engine cannot be used here.
         EngineError: When it cannot build the model.
     """
@@ -31,7 +32,7 @@ def inspect_plan(
         plan = lab.plan(spec, model)
     if plan is None:
         raise UsageError(
-            f"engine '{spec.name}' cannot report what it runs for {path}",
+            f"engine '{spec.name}' cannot report its plan for {path}",
             slug="plan-unknown",
             cure="inspect the plan of an engine that can: onnxruntime, openvino",
         )

@@ -30,10 +30,10 @@ class LayerFacts:
         index: Position in that graph as the file has it.
         name: As the file has it, perhaps empty or not unique.
         op_type: Operator, with its domain when that is not the standard one.
-        inputs: What it uses, types and shapes as far as declared; an omitted one has an empty name.
+        inputs: Its inputs, types and shapes as far as declared; an omitted one has an empty name.
         outputs: Output values, in the same form.
         attributes: Name to text.
-        origin: Module, class and line of the source network from which it was made, as far as the file says.
+        origin: Module, class and line of the source network from which it was made, as far as the file holds them.
     """
 
     where: str

@@ -49,10 +49,10 @@ def closing_lines(audit: PlanAudit) -> Iterator[Line]:
     """Yield the summary of a plan."""
     placed = sum(len(region.nodes) for region in audit.regions)
     judged = [region for region in audit.regions if region.match is not PrecisionMatch.NOT_JUDGED]
-    asked = f"{audit.requested} requested" if audit.requested else "the types of the model requested"
+    request = f"{audit.requested} requested" if audit.requested else "the types of the model requested"
     untold = sum(1 for region in audit.regions if region.asked and not region.built)
     yield (
-        f"{audit.target}: {count(len(audit.regions), 'region')} execute {count(placed, 'node')}; {asked}; "
+        f"{audit.target}: {count(len(audit.regions), 'region')} execute {count(placed, 'node')}; {request}; "
         f"{count(len(judged), 'region')} compute in floating point"
         + (f", the format of {untold} more is unknown" if untold else "")
     )
@@ -76,8 +76,8 @@ def _subject(region: AuditedRegion) -> str:
 
 
 def _precision(region: AuditedRegion) -> str:
-    told = f"{region.built}, not {region.asked}" if region.match.is_finding else region.built or "-"
-    return f"{told} on {region.device}" if region.fell_back else told
+    label = f"{region.built}, not {region.asked}" if region.match.is_finding else region.built or "-"
+    return f"{label} on {region.device}" if region.fell_back else label
 
 
 def _modules(region: AuditedRegion) -> str:

@@ -96,11 +96,11 @@ class ModelSummary:
         path: The file.
         file_bytes: Size of the file, external data not counted.
         name: Name of the graph.
-        producer: Who wrote the file, as it says.
+        producer: Program that wrote the file, as the file names it.
         ir_version: Version of the file format.
         opsets: Operator set versions by domain.
-        inputs: What is fed; inputs that only are defaults are left out.
-        outputs: What comes out.
+        inputs: Its inputs, without those that have a default.
+        outputs: Its outputs.
         nodes: Nodes of the main graph.
         all_nodes: With those of bodies and functions.
         ops: Operator types, the most frequent first.
@@ -114,7 +114,7 @@ class ModelSummary:
         bodies: Graphs of If, Loop and Scan.
         functions: Model-local functions.
         blocks: Repeated blocks of the main graph.
-        metadata: What the exporter noted about the whole model.
+        metadata: The exporter's notes about the whole model.
     """
 
     path: str

@@ -35,7 +35,7 @@ OTHERWISE_SINCE = {
     "Resize": (11, "maps pixels by `asymmetric` before opset 11, and by `half_pixel` by default since"),
     "GroupNormalization": (21, "has a scale per group before opset 21, and one per channel since"),
 }
-"""Operators that compute something else from an opset on, without another attribute: the opset, and what."""
+"""Operators that compute something else from an opset on, without another attribute: the opset, and the difference."""
 QUESTION = "which of its attributes makes the difference?"
 
 
@@ -48,59 +48,59 @@ QUESTION = "which of its attributes makes the difference?"
 )
 def attribute_apart(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Name first the attribute that makes the difference, where several of the first culprit differ."""
-    found, beside = evidence.concluded, evidence.model_diff
-    if found is None or found.kind is not VerdictKind.MODEL_CHANGED or beside is None or not found.culprits:
+    found, matched = evidence.concluded, evidence.model_diff
+    if found is None or found.kind is not VerdictKind.MODEL_CHANGED or matched is None or not found.culprits:
         return None
     first = found.culprits[0]
-    changes = beside.diff.at.get(first.node, ())
+    changes = matched.diff.at.get(first.node, ())
     own = changes[0].reference_node if changes else ""
-    ways = _ways(beside, own, first.node)
-    told = {change.reason: way for change in changes for way in ways if way.words in change.reason}
-    if first.change == "attribute" and not told:
-        return _by_opset(inv, beside, found)
-    if not told or not first.reason:
+    ways = _ways(matched, own, first.node)
+    differing = {change.reason: way for change in changes for way in ways if way.words in change.reason}
+    if first.change == "attribute" and not differing:
+        return _by_opset(inv, matched, found)
+    if not differing or not first.reason:
         return None
     try:
-        kept, left = _enough(inv, beside, own, told)
+        needed, left = _enough(inv, matched, own, differing)
     except TriageError as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     if not is_minor(left, 1.0):
         inv.record.answered(QUESTION, "none of them, alone or together", left=left)
         return None
-    cure = f"; cure: {_cure(beside, own, first.node, [told[each] for each in kept])}"
+    cure = f"; cure: {_cure(matched, own, first.node, [differing[each] for each in needed])}"
     summary = found.summary + cure
-    if len(told) == 1:
-        inv.record.answered(QUESTION, f"it does: {_short(kept[0])}", left=left)
+    if len(differing) == 1:
+        inv.record.answered(QUESTION, f"it does: {_short(needed[0])}", left=left)
         return dataclasses.replace(found, summary=summary)
-    rest = [_short(each) for each in told if each not in kept]
-    together = "alone" if len(kept) == 1 else "together"
-    words = ", ".join([kept[0], *map(_short, kept[1:])])
-    reason = f"{words}, which make{'s' * (len(kept) == 1)} the difference {together}"
+    rest = [_short(each) for each in differing if each not in needed]
+    together = "alone" if len(needed) == 1 else "together"
+    words = ", ".join([needed[0], *map(_short, needed[1:])])
+    reason = f"{words}, which make{'s' * (len(needed) == 1)} the difference {together}"
     reason += f"; of no matter here: {'; '.join(rest)}" if rest else ""
     inv.record.answered(QUESTION, words, left=left)
     culprits = [dataclasses.replace(first, reason=reason), *found.culprits[1:]]
     return dataclasses.replace(found, summary=summary.replace(first.reason, reason, 1), culprits=culprits)
 
 
-def _cure(beside: Correspondence, own: str, other: str, ways: Sequence[Meaning]) -> str:
-    """Return what to write into the file, so that it has the original's attributes."""
-    was = _attributes(beside.original.graph, own)
+def _cure(matched: Correspondence, own: str, other: str, ways: Sequence[Meaning]) -> str:
+    """Return the line to write into the file, so that it has the original's attributes."""
+    was = _attributes(matched.original.graph, own)
     names = [name for way in ways for name in way.attributes]
     given = [f"{name}={_said(was[name])}" for name in names if name in was]
     without = [name for name in names if name not in was]
-    told = [f"set {', '.join(given)}"] * bool(given) + [f"leave {', '.join(without)} out"] * bool(without)
-    path = beside.changed.path
-    return f"{' and '.join(told)} at '{other}' of {path.name if path else 'the file'}, as the original has it"
+    steps = [f"set {', '.join(given)}"] * bool(given) + [f"leave {', '.join(without)} out"] * bool(without)
+    path = matched.changed.path
+    return f"{' and '.join(steps)} at '{other}' of {path.name if path else 'the file'}, as the original has it"
 
 
 def _said(value: object) -> str:
     return str(np.float32(value)) if isinstance(value, float) else str(_plain(value))
 
 
-def _by_opset(inv: Investigation, beside: Correspondence, found: Conclusion) -> Conclusion | None:
+def _by_opset(inv: Investigation, matched: Correspondence, found: Conclusion) -> Conclusion | None:
     """Return the conclusion with the cause where an operator means something else since another opset is declared."""
-    first, opsets = found.culprits[0], (beside.original.opset, beside.changed.opset)
+    first, opsets = found.culprits[0], (matched.original.opset, matched.changed.opset)
     since, words = OTHERWISE_SINCE.get(first.op_type, (0, ""))
     if not min(opsets) < since <= max(opsets):
         return None
@@ -116,9 +116,9 @@ def _short(reason: str) -> str:
     return reason.rpartition("in another way: ")[2]
 
 
-def _ways(beside: Correspondence, own: str, other: str) -> Sequence[Meaning]:
+def _ways(matched: Correspondence, own: str, other: str) -> Sequence[Meaning]:
     """Return each attribute of a node of the file as a change of the original's; its name is in the words."""
-    was, now = _attributes(beside.original.graph, own), _attributes(beside.plain.graph, other)
+    was, now = _attributes(matched.original.graph, own), _attributes(matched.plain.graph, other)
     names = (name for name in {**was, **now} if was.get(name) != now.get(name))
     return [Meaning(f" {name}", {name: _plain(now.get(name))}) for name in names]
 
@@ -132,29 +132,29 @@ def _attributes(graph: Graph, name: str) -> Mapping[str, object]:
 
 
 def _enough(
-    inv: Investigation, beside: Correspondence, own: str, told: Mapping[str, Meaning]
+    inv: Investigation, matched: Correspondence, own: str, differing: Mapping[str, Meaning]
 ) -> tuple[list[str], float]:
-    """Return the fewest changes of a node, by their words, that give the file's outputs, and what is left then.
+    """Return the fewest changes of a node, by their words, that give the file's outputs, and the remaining error.
 
     The one that comes nearest is kept, then the one that comes nearest on top of it.
     """
-    feed, reference, file = inv.question.feeds[0], inv.question.reference, beside.changed
+    feed, reference, file = inv.question.feeds[0], inv.question.reference, matched.changed
     theirs = inv.lab.outputs(reference, file, check_feed(feed, file.inputs, casting=Casting.ROUND))
     outputs = {spec.name: np.asarray(theirs[spec.name]) for spec in inv.model.outputs if spec.name in theirs}
-    rewriter = Rewriter(beside.original)
+    rewriter = Rewriter(matched.original)
 
     def off(words: Sequence[str]) -> float:
-        attributes = {name: value for each in words for name, value in told[each].attributes.items()}
+        attributes = {name: value for each in words for name, value in differing[each].attributes.items()}
         try:
-            changed = rewriter.rewritten({own: Meaning("", attributes)}) if words else beside.original
+            changed = rewriter.rewritten({own: Meaning("", attributes)}) if words else matched.original
             return subject.distance(inv.lab.outputs(reference, changed, feed))
         except (TriageError, ValueError, TypeError):
             return math.inf
 
-    subject = Unexplained(beside.original, lambda _: {}, outputs, lambda *_: None)
+    subject = Unexplained(matched.original, lambda _: {}, outputs, lambda *_: None)
     before, kept, left = off([]), list[str](), 1.0
-    while len(kept) < len(told) and before and not is_minor(left, 1.0):
-        tried = {each: off([*kept, each]) / before for each in told if each not in kept}
+    while len(kept) < len(differing) and before and not is_minor(left, 1.0):
+        tried = {each: off([*kept, each]) / before for each in differing if each not in kept}
         kept.append(min(tried, key=tried.__getitem__))
         left = tried[kept[-1]]
     return kept, left

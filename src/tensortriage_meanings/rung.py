@@ -1,4 +1,4 @@
-"""Does either side interpret an operator differently? Asked of a fault whose place or cause is not known by then."""
+"""Does either side interpret an operator differently? For a fault whose place or cause is not known by then."""
 
 import dataclasses
 import math
@@ -45,8 +45,8 @@ class MeaningTold:
     """The stored part of an answer.
 
     Attributes:
-        sentence: What is understood otherwise, by whom, and what to do; empty where nothing was found.
-        words: What is different, by name of the node.
+        sentence: The difference in meaning, the side that computes it so, and advice; empty where none was found.
+        words: The difference at each node, by its name.
         off: How far the model is from the other side's numbers as it stands.
         ratio: The share of a limit that it is off by once it is changed.
     """
@@ -95,7 +95,7 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
 
 
 def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
-    """Return an undecided conclusion with what is left to ask of a program that shows its outputs alone."""
+    """Return an undecided conclusion with advice on a program that shows its outputs alone; None for others."""
     if (
         conclusion.kind is not VerdictKind.INCONCLUSIVE
         or about.who.engine is None
@@ -105,7 +105,7 @@ def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
     return dataclasses.replace(
         conclusion,
         summary=f"{conclusion.summary}; neither another input nor a known difference of meaning gives its outputs, so "
-        "that its network may be another one: compare its file with --target-model, which tells other weights, or have "
+        "that its network may be another one: compare its file with --target-model, which shows other weights, or have "
         "it run the model that it is given, so that its ops can be asked one by one",
     )
 

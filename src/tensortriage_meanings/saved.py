@@ -1,4 +1,4 @@
-"""Outputs that a program saved: does it understand an operator otherwise than the model says?"""
+"""Outputs that a program saved: does it interpret an operator otherwise than the model defines it?"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,14 +18,14 @@ def understood_otherwise(
     limits: Callable[[Model, Tensors], Mapping[str, float] | None],
     seconds: float = math.inf,
 ) -> str:
-    """Return what the program that saved outputs understands otherwise, and what to do; empty where none is known.
+    """Return the operator that the program interprets otherwise, with advice; empty where none is known.
 
     Args:
         model: The network.
-        feed: Its inputs.
-        theirs: What was saved, of its outputs.
+        feed: The program's inputs.
+        theirs: The saved outputs.
         run: Computes these outputs of a changed model; raises a TriageError where it cannot be run.
-        limits: The judge's limits of a changed model's outputs, by name, if what was saved is within; else None.
+        limits: The judge's limits of a changed model's outputs, by name, if the saved ones are within; else None.
         seconds: How long at most.
     """
     who = Disputer("the program that saved them", DisputingSide.TARGET)

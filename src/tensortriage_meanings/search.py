@@ -1,7 +1,7 @@
 """Which differences of meaning make a model give the other side's numbers? The likeliest are tried first.
 
-Every way of the table is tried on all nodes of its kind at once; then on single nodes; then on top of what came nearer.
-What comes near is for the judge to confirm. Ways that fit equally are all told.
+Every way of the table is tried on all nodes of its kind at once; then on single nodes; then in addition to those that
+came nearer. The judge confirms those that come near. All ways that fit equally are reported.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from tensortriage_meanings.rewrite import Rewriter
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
 SECONDS = 15.0
-"""How long ways are tried at most, if each takes as long as the fastest: what else the machine does must not decide."""
+"""Time to try ways, if each takes as long as the fastest: other load on the machine must not decide."""
 LONGEST = 45.0
 """How long at most however slow the machine is."""
 CHANCE_BITS = 6.0
@@ -28,9 +28,9 @@ MOST_NODES = 24
 """Nodes of one kind that are taken back one by one, to see which of them matter."""
 
 _MOST_BITS = 16.0
-"""Most bits that one element says: what is equal to the last bit may have few."""
+"""Largest information of one element, in bits: values that are equal to the last bit may have few."""
 _MOST_ELEMENTS = 64
-"""Elements that count: those of a picture do not lie by chance each."""
+"""Number of elements that count: those of a picture do not lie by chance each."""
 
 Tensors = Mapping[str, np.ndarray]
 Ways = Mapping[str, Meaning]
@@ -99,7 +99,7 @@ def explained(subject: Unexplained, *tables: Sequence[MeaningRow], seconds: floa
 
     Args:
         subject: The numbers.
-        tables: What is tried; a later table is for what no earlier one explains.
+        tables: Tables to try; a later table is for numbers that no earlier one explains.
         seconds: How long, besides the limits of this module.
     """
     return _Search(subject, tables, seconds).found()
@@ -234,7 +234,7 @@ def _size(found: Fitting) -> int:
 
 
 def _contains(other: Ways, ways: Ways) -> bool:
-    """Return whether ways do all that others do: the same, or further attributes besides."""
+    """Return whether ways include all of others: the same, or further attributes besides."""
     return all(
         name in other
         and (

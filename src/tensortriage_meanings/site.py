@@ -16,7 +16,6 @@ class MeantNode:
     """One node of a model.
 
     Attributes:
-        node: The node.
         opset: Version of the standard operators.
         specs: Types and shapes of values, as far as they are known, by name.
     """
@@ -118,13 +117,13 @@ class Meaning:
     """One way in which a side may compute an operator differently.
 
     Attributes:
-        words: What is different, as the rest of a sentence that begins with the node and ``as if``.
-        attributes: What the node's attributes are then; None for one that is left out.
-        operands: What its constant operands are then, by index.
-        body: The nodes that stand for it, ONNX's text syntax of what follows a function's name:
-            ``(x) => (y) { ... }``; empty where attributes and operands say it all.
+        words: The difference, as the rest of a sentence that begins with the node and ``as if``.
+        attributes: Changed attributes of the node; None for one that is left out.
+        operands: Changed constant operands, by index.
+        body: The nodes that stand for it, in ONNX's text syntax after a function's name: ``(x) => (y) { ... }``; empty
+            where attributes and operands suffice.
         since: Opset that the rewritten model has at least.
-        cure: How a model says it so, as an instruction; empty where the attributes or operands do.
+        cure: How to write it into a model, as an instruction; empty where the attributes or operands show it.
     """
 
     words: str
@@ -140,9 +139,9 @@ class MeaningRow:
     """A row of the table.
 
     Attributes:
-        ops: Operators that are understood in several ways; empty for those of which `ways` asks the operands.
+        ops: Operators with several interpretations; empty for rows whose `ways` look at the operands.
         ways: Yields the ways in which others may compute a node, the likeliest first.
-        since: Opset from which the row can be told; older models are converted first.
+        since: Opset from which the row applies; older models are converted first.
         together: Whether a way is one of all its operators at once, as of the two of a pair.
     """
 

@@ -1,7 +1,7 @@
-"""Whose numbers are to be explained, by which model: asked of a conclusion of the ladder.
+"""The numbers to explain, and the model to explain them by, from a conclusion of the ladder.
 
-Where an op was seen with its operands (on golden values, or beside PyTorch's), it is asked about alone; where somebody
-shows outputs alone, or runs another file, about the whole model.
+Where an op was seen with its operands (on golden values, or next to PyTorch's), only that op is examined; where a side
+shows outputs alone, or runs another file, the whole model is.
 """
 
 import dataclasses
@@ -36,14 +36,14 @@ from tensortriage.model.sdk import ValueSpec
 from tensortriage_meanings.search import Tensors, Unexplained
 
 _SURE = 0.7
-"""Confidence below which rounding is said of a model that amplifies it, whose ops were not seen."""
+"""Confidence below which a verdict of rounding is doubted, on a model that amplifies it and whose ops were not seen."""
 _SCALED = frozenset({
     "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization",
     "InstanceNormalization", "GroupNormalization", "LpNormalization", "MeanVarianceNormalization",
 })  # fmt: skip
 """Operators that undo a scale of their input but for their epsilon: another scale of the input is another epsilon."""
 _UNTOLD = ("", "added", "removed", "op-type", "weight", "wiring")
-"""Words of changes that do not say what a file means otherwise."""
+"""Kinds of changes that do not alter the interpretation of a file."""
 
 
 class DisputingSide(enum.Enum):
@@ -64,7 +64,7 @@ class Disputer:
 
     Attributes:
         name: As the subject of a sentence.
-        side: Whether it is the target, its file, or what the model was made from.
+        side: Whether it is the target, its file, or the source of the model.
         engine: The engine whose limits hold for its numbers; None for an unknown one.
     """
 
@@ -80,9 +80,9 @@ class Disputed:
     Attributes:
         subject: The model, and the numbers.
         feed: The model's inputs.
-        who: Who computes them.
-        whole: Whether the whole model is asked about, since nothing inside was seen.
-        value: The output that is told of.
+        who: Name of the side that computed them.
+        whole: Whether the whole model is examined, since nothing inside was seen.
+        value: The output in the report.
     """
 
     subject: Unexplained
@@ -101,8 +101,8 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
     if kind is VerdictKind.MODEL_CHANGED and (part := evidence.wrong_part) is not None:
         return _of_network(inv, part)
     if kind is VerdictKind.MODEL_CHANGED and question.target_model is not None:
-        told = found.culprits and found.culprits[0].change not in _UNTOLD
-        return None if told else _of_file(inv, question.target_model)
+        is_understood = found.culprits and found.culprits[0].change not in _UNTOLD
+        return None if is_understood else _of_file(inv, question.target_model)
     if not evidence.results:
         return _of_nan(inv) if kind is VerdictKind.COMPARISON_UNSOUND else None
     feed = evidence.worst_feed.feed
@@ -192,7 +192,7 @@ def _of_outputs(inv: Investigation, feed: Feed, theirs: Tensors | TensorStore, w
 
 
 def _disputed(inv: Investigation, model: Model, feed: Feed, theirs: Tensors, who: Disputer) -> Disputed | None:
-    """Return a dispute about a model: its reference, unless that is who disputes it, is asked about changed ones."""
+    """Return a dispute about a model: its reference runs the changed ones, unless it is the disputing side."""
     if not theirs:
         return None
     reference = PLAIN if who.side is DisputingSide.SOURCE else inv.question.reference

@@ -20,8 +20,8 @@ def top(k: int, outputs: Arrays, feed: Arrays, labels: Labels = None, reference:
 
     Args:
         k: How many may come first.
-        outputs: Of the model; scores ``[rows, ..., classes]``, or classes as whole numbers.
-        feed: What was fed; places that an ``attention_mask`` of the labels' shape hides do not count.
+        outputs: Outputs of the model; scores ``[rows, ..., classes]``, or classes as whole numbers.
+        feed: The feed; places that an ``attention_mask`` of the labels' shape hides do not count.
         labels: The right classes, as numbers or one-hot; None for the reference's.
         reference: Outputs of the reference.
 

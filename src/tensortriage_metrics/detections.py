@@ -1,8 +1,8 @@
 """Boxes that are matched by IoU: the average precision of each picture, as COCO's is (Lin et al., 2014).
 
-What is right are the labels' boxes, or those of the reference with a score of `SURE` or more. Detections are taken by
-falling score; one hits the free right box of its class that it overlaps most, if by the threshold at least. The
-average precision is that of all points, averaged over thresholds 0.5 to 0.95 and over the classes that are there.
+The right boxes are the labels', or those of the reference with a score of `SURE` or more. Detections are taken by
+falling score; one hits the free right box of its class that it overlaps most, if by the threshold at least. The average
+precision is that of all points, averaged over thresholds 0.5 to 0.95 and over the classes that are there.
 """
 
 import re
@@ -13,7 +13,7 @@ import numpy as np
 
 Arrays = Mapping[str, np.ndarray]
 SURE = 0.25
-"""Score from which a detection of the reference counts as right: what detectors show by default."""
+"""Score from which a detection of the reference counts as right: the default of detectors."""
 THRESHOLDS = np.arange(0.5, 1.0, 0.05)
 """IoU from which a box is hit: COCO's."""
 SUPPRESSED, MOST = 0.45, 300
@@ -40,7 +40,7 @@ def boxes(
     Args:
         outputs: Boxes ``[pictures, n, 4]`` with scores and classes as outputs of their own, rows
             ``[pictures, n, 6]`` of corners, score and class, or the raw head of a YOLO, ``[pictures, 4 + classes, n]``.
-        feed: What was fed.
+        feed: The feed.
         labels: Arrays ``boxes`` and ``labels``, or rows of corners and class; None for the reference's boxes.
         reference: Outputs of the reference.
 

@@ -13,8 +13,8 @@ def cosine(
     Two vectors of zeros point the same way; one of zeros, or with a NaN, scores 0.
 
     Args:
-        outputs: Of the model; vectors ``[rows, ...]``, or one vector.
-        feed: What was fed.
+        outputs: Outputs of the model; vectors ``[rows, ...]``, or one vector.
+        feed: The feed.
         labels: Vectors, where they are known.
         reference: Outputs of the reference.
     """

@@ -1,4 +1,4 @@
-"""Operators of ONNX Runtime's own, each written as plain operators: what the core evaluates and rounds step by step."""
+"""Operators of ONNX Runtime's own, as plain operators, which the core evaluates and rounds step by step."""
 
 from tensortriage_operators import attention as attention
 from tensortriage_operators import convolutions as convolutions

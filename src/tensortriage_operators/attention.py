@@ -42,9 +42,9 @@ def projected_attention(
     """Write attention of query, key and value that lie behind each other.
 
     Args:
-        body: Where it is written.
+        body: The function body that is written.
         projected: ``[batch, length, width]``.
-        width: Of all three.
+        width: Width of all three.
         mask: The input that is the mask.
         past: The input that is keys and values of the past.
         bias: The input that is added to the scores; None for an operator without.
@@ -70,7 +70,7 @@ def _thirds(body: OperatorBody, projected: ir.Value, width: int) -> list[ir.Valu
 
 
 def _apart(body: OperatorBody) -> list[ir.Value]:
-    """Return query, key and value; packed ones have five axes, of which the fourth separates them."""
+    """Return query, key and value; packed ones have five axes, the fourth of which separates them."""
     query, key, value = needed(body.input(0)), body.input(1), body.input(2)
     if key is None:
         return [_of_packed(body, query, k) for k in range(3)]
@@ -94,21 +94,21 @@ def rotary_embedding(body: OperatorBody) -> Results:
     x, positions, cosines, sines = body.inputs(4)
     refuse_if(bool(body.attribute("is_packed_batching", 0)))
     size = 2 * body.known_size(cosines, 1)
-    rank, some = body.rank(x, 3), int(body.attribute("rotary_embedding_dim", 0))
+    rank, width = body.rank(x, 3), int(body.attribute("rotary_embedding_dim", 0))
     count = int(body.attribute("num_heads", 0))
-    refuse_if(rank != 4 and bool(some) and not count)
-    heads = x if rank == 4 else split_heads(body, x, count) if some else _by_size(body, x, size)
+    refuse_if(rank != 4 and bool(width) and not count)
+    heads = x if rank == 4 else split_heads(body, x, count) if width else _by_size(body, x, size)
     if len(body.shape_of(positions)) == 1:
         positions = body.unsqueeze(body.op("Add", _upto(body, body.size(heads, 2)), positions), 0)
     turned = rotated(
         body,
-        body.part(heads, 0, size, 3) if some else heads,
+        body.part(heads, 0, size, 3) if width else heads,
         body.unsqueeze(body.op("Gather", cosines, positions), 1),
         body.unsqueeze(body.op("Gather", sines, positions), 1),
         size=size,
         interleaved=bool(body.attribute("interleaved", 0)),
     )
-    if some:
+    if width:
         turned = body.op("Concat", turned, body.part(heads, size, 2**31, 3), axis=3)
     return (turned if rank == 4 else joined(body, turned),)
 
@@ -119,9 +119,9 @@ def rotated(
     """Write the rotation of pairs of numbers.
 
     Args:
-        body: Where it is written.
+        body: The function body that is written.
         x: ``[batch, heads, length, size]``.
-        cosine: Of each position and pair, ``[batch, 1, length, size / 2]``.
+        cosine: Cosine of each position and pair, ``[batch, 1, length, size / 2]``.
         sine: Likewise.
         size: Size of a head.
         interleaved: Whether pairs are neighbours.
@@ -180,8 +180,8 @@ def _scores_of(body: OperatorBody, query: ir.Value, keys: ir.Value) -> ir.Value:
 def _masked(body: OperatorBody, scores: ir.Value, mask: ir.Value | None) -> ir.Value:
     """Write the penalty that a mask subtracts from the scores.
 
-    It is of ones and zeros, ``[batch, keys]`` or ``[batch, queries, keys]``; or tells of each row how many keys count,
-    perhaps followed by the first one that does, ``[batch]`` or ``[2 * batch]``.
+    It is of ones and zeros, ``[batch, keys]`` or ``[batch, queries, keys]``; or holds for each row the number of keys
+    that count, perhaps followed by the first one that does, ``[batch]`` or ``[2 * batch]``.
     """
     if mask is None:
         return scores
@@ -197,8 +197,8 @@ def _masked(body: OperatorBody, scores: ir.Value, mask: ir.Value | None) -> ir.V
 def _counted(body: OperatorBody, scores: ir.Value, mask: ir.Value) -> ir.Value:
     """Return a mask ``[batch, keys]`` from bounds.
 
-    Which bounds there are is decided where it runs: what is not given starts at the first key. Where the bounds of
-    packed rows follow, ``[3 * batch + 2]``, only the counts are looked at, which come first.
+    The bounds are decided where it runs: a missing one starts at the first key. Where the bounds of packed rows follow,
+    ``[3 * batch + 2]``, only the counts are looked at, which come first.
     """
     wide = int(ir.DataType.INT64)
     bounds = body.op("Cast", mask, to=wide)

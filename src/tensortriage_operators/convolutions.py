@@ -160,7 +160,7 @@ def _block_of(body: OperatorBody, x: ir.Value) -> int:
 def _block(channels: int) -> int:
     """Return how many channels a block has.
 
-    No file says it: it is decided by the CPU that wrote the file, and read by one that has to be of the same kind.
+    No file states it: it is decided by the CPU that wrote the file, and read by one that has to be of the same kind.
     """
     return _NARROW if channels % _WIDE == _NARROW else _machine_block()
 

@@ -94,14 +94,14 @@ def embedded(
     """Write embeddings of the ids and segments that are the first inputs.
 
     Args:
-        body: Where it is written.
-        tables: Of words, positions and segments.
+        body: The function body that is written.
+        tables: Tables of words, positions and segments.
         norm: Scale and offset.
-        mask: Of ones and zeros.
+        mask: Mask of ones and zeros.
         places: Positions; None for one after the other.
 
     Returns:
-        The normalized sum, how many places of a row count, and the sum, each where the node asks for it.
+        The normalized sum, the number of places of a row that count, and the sum, each where the node returns it.
     """
     words, positions, table = tables
     scale, offset = norm

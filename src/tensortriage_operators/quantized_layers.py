@@ -31,7 +31,7 @@ def real_numbers(
     """Write ``(numbers - zero) * scale``, which standard operators of old sets have for one scale only.
 
     Args:
-        body: Where it is written.
+        body: The function body that is written.
         numbers: The integers.
         scale: One number, or as many as an axis has.
         zero: Likewise, or none.

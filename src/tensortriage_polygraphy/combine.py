@@ -21,7 +21,7 @@ class Combined:
     Attributes:
         kind: Inputs or outputs.
         series: Runner name and iterations.
-        notices: What a user should know, one sentence each.
+        notices: Notices to the user, one sentence each.
     """
 
     kind: Kind

@@ -1,6 +1,6 @@
 """``triage polygraphy COMMAND ...``: answers as Polygraphy would, so that an alias switches a script by one line.
 
-The commands are those of the core. What differs is in `tensortriage_polygraphy.dialect`; the defaults are here.
+The commands are those of the core. Differences are in `tensortriage_polygraphy.dialect`; the defaults are here.
 """
 
 import shutil

@@ -125,7 +125,7 @@ class PolygraphyDialect(Dialect):
         return True
 
     def ask_about(self, model: Path, nodes: int) -> "Reply":
-        """Ask whether a model fails; no more can be said than yes and no."""
+        """Ask whether a model fails; yes and no are the only answers."""
         from tensortriage.sdk import Reply, ask
 
         return ask(f"Did '{printable(str(model))}'", {Reply.PASS: "pass", Reply.FAIL: "fail"}, err=False)

@@ -1,6 +1,6 @@
 """A model as text in the layout of ``polygraphy inspect model``, for scripts that read it.
 
-The layout was taken from what Polygraphy 0.53.6 prints: sections of the interface, initializers and nodes; tensors as
+The layout follows the output of Polygraphy 0.53.6: sections of the interface, initializers and nodes; tensors as
 ``{name [dtype=float32, shape=(1, 3)]}``; attributes behind the name of their node.
 """
 
@@ -119,12 +119,12 @@ def _graph(
 def _node(
     node: onnx.NodeProto, show: Collection[str], known: Mapping[str, str], weight: Callable[[str], np.ndarray]
 ) -> Iterator[str]:
-    taken = list(_set([known.get(name, name) for name in node.input]))
+    operands = list(_set([known.get(name, name) for name in node.input]))
     made = list(_set([known.get(name, name) for name in node.output]))
     if not node.input:
         yield f"{{}} -> {made[0]}"
     else:
-        yield from taken
+        yield from operands
         yield f" -> {made[0]}"
     yield from _indented(made[1:], 4)
     if "attrs" not in show or not node.attribute:

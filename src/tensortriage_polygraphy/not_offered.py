@@ -132,7 +132,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "weight-reconstruct": ("no numbers are made up for weights", "give the original model, or use Polygraphy for it"),
     "multi-device": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),
     "shard-hints": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),
-    "autotune": ("nothing is tuned for speed here", "use Polygraphy for it; triage run compares what it writes"),
+    "autotune": ("nothing is tuned for speed here", "use Polygraphy for it; triage run compares its files"),
 }
 
 

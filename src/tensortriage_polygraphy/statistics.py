@@ -1,7 +1,7 @@
 """Statistics of a tensor: NaN and Inf are counted first and then left out of every other statistic.
 
-A mean over a tensor with one NaN is NaN and tells nothing; a mean that silently skips it hides what matters most. So
-the counts stand beside the figures, and the figures are those of the finite values.
+A mean over a tensor with one NaN is NaN and means nothing; a mean that silently skips it hides the most important fact.
+So the counts stand next to the figures, and the figures are those of the finite values.
 """
 
 import dataclasses
@@ -50,7 +50,6 @@ class TensorSummary:
     Attributes:
         name: Tensor name.
         dtype: Element type, e.g. ``float32``.
-        shape: Shape.
         count: Number of elements.
         nan: NaN elements.
         inf: Elements that are +Inf or -Inf.

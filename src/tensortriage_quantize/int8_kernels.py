@@ -24,7 +24,7 @@ def kernel_notices(
     Args:
         made: The int8 model.
         error: Its largest output error as ONNX defines it.
-        samples: What it was judged on.
+        samples: The samples that judged it.
         golden: Outputs of the float model there.
         lab: Runs models.
     """

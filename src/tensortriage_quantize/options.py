@@ -103,7 +103,7 @@ class EightBitOptions:
             message = "--metric-min without --metric"
             raise UsageError(message, slug="option-needs-another", cure="name the metric: --metric")
         if self.reduce_range and precision is not Precision.INT8:
-            raise click.UsageError(f"--reduce-range is for int8, and {precision.value} is asked for")
+            raise click.UsageError(f"--reduce-range is for int8, and {precision.value} was requested")
 
     def convert_and_show(self, wanted: "ConvertRequest", precision: "Precision", *, as_json: bool) -> None:
         """Quantize a model and report the loss.

@@ -1,7 +1,7 @@
 """Quantize: an 8-bit model with Q/DQ pairs, its ranges chosen by their effect on held-out samples.
 
-Every requested calibration is tried; the one with the smallest output error on the held-out samples is written,
-with its figures, and with the tensors whose held-out values leave their ranges: those say on what to recalibrate.
+Every requested calibration is tried; the one with the smallest output error on the held-out samples is written, with
+its figures, and with the tensors whose held-out values leave their ranges: those show which samples are missing.
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ class QuantizeRequest:
 
     Attributes:
         source: The float model.
-        target: What to write.
+        target: The file to write.
         options: How; ``calibration`` is that of each try.
         calibrations: The calibrations to try, at least one.
         kept: Nodes that stay float.
@@ -105,13 +105,13 @@ class QuantizeResult:
         metric_before: Task metric of the float model; None without one.
         metric_after: Metric of the written file.
         judged_on: The engine that ran the written file.
-        goal: What was required; empty where nothing was.
+        goal: The required accuracy; empty without a requirement.
         reached: Whether the written file does it there; None without a requirement.
         samples: Names of the calibration samples.
         held_out: Names of the samples it was judged by; the same ones when there were too few to hold any out.
         inputs: ``real`` or ``random``.
         outgrown: Ranges that clip more than they round, worst first.
-        notices: What else the user should know.
+        notices: Further notices to the user.
     """
 
     model: str
@@ -145,7 +145,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
     """Quantize a model by the best calibration and write it.
 
     Args:
-        request: What, and how.
+        request: The model, its samples and the options.
         progress: Receives lines about slow steps.
 
     Raises:
@@ -213,7 +213,7 @@ def _calibrated_on_all(
 ) -> Model:
     """Return the chosen model with ranges from the judging samples as well, where those were held out.
 
-    What no longer does what is asked of the outputs, or does clearly worse (by 3 dB), is not taken.
+    A calibration that misses the goal for the outputs, or is clearly worse (by 3 dB), is not taken.
     """
     calibration = Calibration(chosen.tried.calibration)
     if request.holdout is not None or len(samples) < FOLD - 1:

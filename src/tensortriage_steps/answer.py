@@ -19,8 +19,8 @@ MOST_PAIRS = 2
 def show(request: StepsRequest, *, as_json: bool) -> NoReturn:
     """Run the steps, show the findings, and exit with their code."""
     teller = StepTeller(err=as_json)
-    asked = f"reference {request.reference}, target {request.target}, model {request.model}"
-    click.echo(printable(asked), err=as_json)
+    title = f"reference {request.reference}, target {request.target}, model {request.model}"
+    click.echo(printable(title), err=as_json)
     with contextlib.closing(teller):
         report = walk(
             request,

@@ -26,7 +26,7 @@ def print_report(report: StepsReport, case: Path, *, err: bool = False) -> None:
     """Show a report and where it is.
 
     Args:
-        report: What was found.
+        report: The report.
         case: Case directory.
         err: On stderr.
     """
@@ -43,9 +43,6 @@ def print_report(report: StepsReport, case: Path, *, err: bool = False) -> None:
 
 class ShownSteps:
     """The steps of a case, rendered once more.
-
-    Args:
-        case: The case.
 
     Raises:
         StoreError: When ``steps.json`` is damaged.

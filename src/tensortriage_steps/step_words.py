@@ -54,7 +54,7 @@ def _fault(report: StepsReport) -> str:
     found = report.diagnosis
     if not report.again:
         return (
-            f"{text}. The same feed is right in a new session, so that it depends on what the session ran before: "
+            f"{text}. The same feed is right in a new session, so that it depends on earlier runs of the session: "
             "buffers that persist, or kernels chosen for other lengths"
         )
     if found is None:
@@ -89,5 +89,5 @@ def _grown(report: StepsReport) -> str:
     worst = max(last, key=lambda value: value.ratio)
     first = next((value for value in report.rows[0].drifted if value.value == worst.value), None)
     start = f"from {error_size(first.error)} " if first is not None else ""
-    share = f"{worst.ratio:.2f} of what is predicted"
+    share = f"{worst.ratio:.2f} of the prediction"
     return f" (nearest to its limit: '{worst.value}', {start}to {error_size(worst.error)}, {share})"

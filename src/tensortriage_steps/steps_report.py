@@ -40,7 +40,7 @@ class StepRow:
         step: Number of the step, from 0.
         length: Positions so far, this step's included; 0 for models without tokens.
         values: Every output, or part of one, the target fed with the reference's states.
-        drifted: The same, the target fed with its own states; empty where that was not asked, or nothing is
+        drifted: The values with the target fed with its own states; empty where that was not run, or nothing is
             carried.
         divergence: Kullback-Leibler divergence of the next token's probabilities, in nats; None without logits.
         top_agreement: Share of the reference's likeliest tokens that are among the target's.
@@ -131,19 +131,19 @@ class StepsReport:
         inputs: ``real`` or ``random``.
         carried: ``OUTPUT=INPUT``.
         verdict: ``match`` (every step within its limit, and drift that of fp32), ``drift`` (that of a narrower format,
-            no more than it is predicted to cost), ``fault`` (one step alone is wrong), ``drift-beyond`` (every step
-            is right on the reference's states, and on its own the target leaves what is predicted), ``tokens`` (alone
-            the target chooses a token that is no tie), or ``inconclusive`` (a step is beyond
-            its limit, and its diagnosis finds nothing wrong; or the reference stops, and until then nothing is wrong).
+            no more than its predicted cost), ``fault`` (one step alone is wrong), ``drift-beyond`` (every step is right
+            on the reference's states, and on its own the target leaves the prediction), ``tokens`` (alone the target
+            chooses a token that is no tie), or ``inconclusive`` (a step is beyond its limit, and its diagnosis finds
+            nothing wrong; or the reference stops, and until then nothing is wrong).
         summary: One sentence.
         rows: One per step.
         first: The first step that is wrong; None when none is.
         value: The first output there that is.
         again: Whether that step is wrong in a new session too; true while none is.
-        diagnosis: Of that step; None when there was none.
+        diagnosis: Diagnosis of that step; None when there was none.
         free: Both engines generating on their own; None when not requested.
         stopped: Why the reference gives no step after ``rows``, with the cure; empty when it gives all.
-        notes: What was not measured, and why.
+        notes: Figures that are missing, each with its reason.
         next: Commands to run next.
     """
 

@@ -1,4 +1,4 @@
-"""Steps: run a model step by step on two engines, say which step is wrong first, and have that one diagnosed."""
+"""Steps: run a model step by step on two engines, find the first wrong step, and have that one diagnosed."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -36,14 +36,14 @@ def walk(
     The case holds ``steps.json``, the same as ``report.html``, and the diagnosis of the first wrong step.
 
     Args:
-        request: What to do.
+        request: The user's request.
         say: Receives progress lines.
         told: Called with the carried pairs, before the first step.
-        listener: Hears the diagnosis.
+        listener: Receives the diagnosis' steps and progress.
 
     Raises:
         TriageError: For bad input, an unknown engine, or an engine that is not usable here.
-        EngineError: When the reference fails at the first step; at a later one the report says so.
+        EngineError: When the reference fails at the first step; at a later one the report notes it.
     """
     reference, target = (usable(text, limits=request.limits) for text in (request.reference, request.target))
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
@@ -161,15 +161,15 @@ def _settled(
 ) -> StepsReport:
     """Return the report with the diagnoses of steps beyond their limits, the first wrong one last.
 
-    A step that is beyond its limit by no more than chance, and of which the diagnosis finds nothing but rounding, is
-    right. Of the steps that chance alone explains the farthest is looked into, for an op may be wrong in it.
+    A step that is beyond its limit by no more than chance, and in which the diagnosis finds nothing but rounding, is
+    right. Of the steps that chance alone explains the furthest is looked into, for an op may be wrong in it.
     """
     rows = {row.step: row for row in report.rows if row.step in in_question}
     precision = resolve(EngineSpec.parse(request.target)).precision
     if report.first is None and rows and request.diagnosis:
         farthest = max(rows.values(), key=lambda row: _nearest(row).ratio)
-        asked = _judged(_with_row(report, farthest, _nearest(farthest), within=False), precision)
-        found = _diagnosed(request, asked, in_question[farthest.step], origin, listener)
+        judged = _judged(_with_row(report, farthest, _nearest(farthest), within=False), precision)
+        found = _diagnosed(request, judged, in_question[farthest.step], origin, listener)
         return found if found.diagnosis and found.diagnosis.node and found.verdict == "fault" else report
     found = report
     for _ in range(MOST_DIAGNOSES):
@@ -191,8 +191,8 @@ def _nearest(row: StepRow) -> StepValue:
 
 def _with_row(report: StepsReport, row: StepRow, *values: StepValue, within: bool) -> StepsReport:
     """Return the report with given values of a row judged so."""
-    told = tuple(dataclasses.replace(v, within=within) if v in values else v for v in row.values)
-    other = dataclasses.replace(row, values=told)
+    values_judged = tuple(dataclasses.replace(v, within=within) if v in values else v for v in row.values)
+    other = dataclasses.replace(row, values=values_judged)
     return dataclasses.replace(report, rows=tuple(other if each is row else each for each in report.rows))
 
 

@@ -44,7 +44,7 @@ def boundary_of(
         model: The model to cut from.
         chosen: Names of nodes; None for the nodes between inputs and outputs.
         inputs: Values at which to start; None for the model's inputs.
-        outputs: Values at which to end; None for the model's outputs, or for what leaves the chosen nodes.
+        outputs: Values at which to end; None for the model's outputs, or for values that leave the chosen nodes.
 
     Raises:
         UsageError: For an unknown value (``value-unknown``), a constant or an output among the inputs
@@ -97,14 +97,14 @@ def with_boundary(
     inputs: Mapping[str, ValueSpec] | None,
     outputs: Mapping[str, DType | None] | None,
 ) -> Model:
-    """Return a cut model with its inputs in the order of the boundary, and typed as the user said.
+    """Return a cut model with its inputs in the order of the boundary, and the user's types.
 
     Raises:
         UsageError: When the user's type is not the value's (slug ``type-contradicts``).
     """
     known = {spec.name: spec for spec in (*result.inputs, *result.outputs)}
-    said = dict(inputs or {}) | {name: ValueSpec(name, dtype, None) for name, dtype in (outputs or {}).items()}
-    for name, spec in said.items():
+    given = dict(inputs or {}) | {name: ValueSpec(name, dtype, None) for name, dtype in (outputs or {}).items()}
+    for name, spec in given.items():
         own = known[name].dtype if name in known else None
         if spec.dtype is not None and own is not None and spec.dtype is not own:
             raise UsageError(
@@ -112,7 +112,7 @@ def with_boundary(
                 slug="type-contradicts",
                 cure=f"write auto instead of {spec.dtype.label}",
             )
-    return _ordered(with_specs(result, said), boundary.inputs)
+    return _ordered(with_specs(result, given), boundary.inputs)
 
 
 def _check_known(model: Model, names: Sequence[str]) -> None:

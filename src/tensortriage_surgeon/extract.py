@@ -83,12 +83,12 @@ class _Extracting:
         return dataclasses.replace(done, files=files)
 
     def _typed(self, boundary: Boundary, specs: dict[str, ValueSpec]) -> dict[str, ValueSpec]:
-        """Return specs that know type and rank of every input of the cut, said or found by running the model."""
+        """Return specs with the type and rank of every input of the cut, given or found by running the model."""
         given = self.request.inputs or {}
         unknown = []
         for name in boundary.inputs:
-            own, said = specs.get(name, ValueSpec(name, None, None)), given.get(name, ValueSpec(name, None, None))
-            specs[name] = ValueSpec(name, own.dtype or said.dtype, said.shape if own.shape is None else own.shape)
+            own, typed = specs.get(name, ValueSpec(name, None, None)), given.get(name, ValueSpec(name, None, None))
+            specs[name] = ValueSpec(name, own.dtype or typed.dtype, typed.shape if own.shape is None else own.shape)
             if specs[name].dtype is None or specs[name].shape is None:
                 unknown.append(name)
         wanted = [*boundary.inputs, *boundary.outputs] if self.request.run_for_shapes else unknown
@@ -104,7 +104,7 @@ class _Extracting:
         return specs
 
     def _record(self, values: Sequence[str]) -> list[tuple[Feed, dict[str, np.ndarray]]]:
-        """Return values of the part for every feed: inputs, constants and what nodes make."""
+        """Return values of the part for every feed: inputs, constants and results of nodes."""
         graph = self.part.graph
         made = [name for name in values if graph.producer(name) is not None and name not in graph.constants]
         rows = []

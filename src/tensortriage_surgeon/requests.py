@@ -42,14 +42,14 @@ class FoldArguments:
     """Options of constant folding."""
 
     # fmt: off
-    fold: bool = flag("--fold-constants", "Compute what does not depend on the inputs.", group=FOLDING)
+    fold: bool = flag("--fold-constants", "Compute nodes that do not depend on the inputs.", group=FOLDING)
     limit: str = option(
         "--fold-size-threshold", "BYTES", "Do not fold results larger than this, e.g. 16M  [default: 1G].", default="")
     passes: int | None = option(
         "--num-passes --num-const-fold-passes", "N", "Folding passes  [default: until nothing changes].",
         default=None, least=1, rare=True)
     shapes: bool = flag(
-        "--no-fold-shapes", "Do not fold Shape nodes and what depends on them.", default=True, rare=True)
+        "--no-fold-shapes", "Do not fold Shape nodes and the nodes that depend on them.", default=True, rare=True)
     infer: bool = no_inference_field()
     infer_each: bool = flag(
         "--no-per-pass-shape-inference", "No shape inference before each folding pass.",
@@ -88,11 +88,11 @@ class SanitizeRequest:
 
     Attributes:
         source: The model.
-        target: What to write.
+        target: The file to write.
         fold: How to fold constants; None not to.
         feeding: Data for running the model.
         proof: How to prove the result.
-        strict: Whether a shape for what is no input is an error; else it is warned about.
+        strict: Whether a shape for a name that is no input is an error; else it is a warning.
     """
 
     # fmt: off
@@ -126,13 +126,13 @@ class ExtractRequest:
 
     Attributes:
         source: The model.
-        target: What to write.
+        target: The file to write.
         nodes: Nodes to cut out; with none, the cut lies between `inputs` and `outputs`.
         inputs: Values at which the cut starts, with type and shape as far as given; None for the model's inputs.
-        outputs: Values at which it ends, with type as far as given; None for the model's outputs, or for what leaves
-            the chosen nodes.
+        outputs: Values at which it ends, with type as far as given; None for the model's outputs, or for values that
+            leave the chosen nodes.
         feeding: Data for running the model.
-        keep_data: Whether the data that lead to the cut, and what it must give, are written next to it.
+        keep_data: Whether the data that reach the cut, and its right outputs, are written next to it.
     """
 
     # fmt: off

@@ -15,7 +15,7 @@ class BranchingSession:
     """Both ways through an If, each with the fault where it holds the faulty node; made by `FaultyEngine.compile`.
 
     Args:
-        base: Session that decides which way is taken.
+        base: Session that computes the conditions.
         original: The model.
         holder: Name of the If, a node of its main graph.
         build: Builds the model with a branch in place of the If.

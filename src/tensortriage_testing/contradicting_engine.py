@@ -1,7 +1,7 @@
 """An engine that contradicts itself: a planted fault that shows under a condition, without a wrong reference.
 
-The conditions are those under which kernels of real engines were wrong: a size of the batch, another stream, the
-number of threads, where inputs lie in memory, what was run before. As a script engine::
+The conditions are those under which kernels of real engines were wrong: a size of the batch, another stream, the number
+of threads, the addresses of inputs, earlier runs. As a script engine::
 
     from tensortriage_testing import ContradictingEngine as Engine
 
@@ -30,7 +30,7 @@ class ContradictingEngine(FaultyEngine):
         **FaultyEngine.options,
         "when": "condition of the fault: odd-batch, batch-of=N, misaligned, strided, buffer-again, inputs-written, "
         "other-stream, threads=N or shape-again (default: always)",
-        "threads": "threads that it is told to use (default 2)",
+        "threads": "number of its threads (default 2)",
     }
 
     def _open(self, original: Model, fault: Fault | None, specs: Mapping[str, ValueSpec], given: Options) -> Session:
@@ -57,9 +57,9 @@ class ContradictingSession:
 
     def run(self, feed: Feed) -> Feed:
         """Run once; wrong where the condition holds."""
-        with _Beside() as beside:
+        with _Beside() as stream:
             found = (self._wrong if self._condition.shows(feed) else self._right).run(feed)
-        if isinstance(self._condition, _OtherStream) and beside.others:
+        if isinstance(self._condition, _OtherStream) and stream.others:
             found = self._wrong.run(feed)
         self._condition.after(feed)
         return found

@@ -30,7 +30,7 @@ def gpt2_decoder(
         heads: Attention heads.
         depth: Channels of a head.
         vocabulary: Number of token ids.
-        seed: Of the weights.
+        seed: Seed of the weights.
     """
     return _Decoder(layers, heads, depth, vocabulary, seed, rotary=False).model()
 

@@ -66,7 +66,7 @@ class Fault:
     """One planted fault.
 
     Attributes:
-        kind: What goes wrong; the word of a `FaultKind` will do.
+        kind: Kind of fault; the word of a `FaultKind` will do.
         node: Name of the ONNX node whose result is wrong; models without it run right.
         amount: How much, in the unit of the kind; None for its default.
         output: Which of the node's outputs.

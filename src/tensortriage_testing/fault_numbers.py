@@ -20,8 +20,8 @@ class Site:
     """Everything a fault may look at.
 
     Attributes:
-        right: What the operator computed without the fault.
-        previous: What it computed in the run before; None in the first.
+        right: The operator's right result.
+        previous: Its result in the run before; None in the first.
         operands: Arrays of the operator's inputs; None where one is omitted.
         op_type: E.g. ``MatMul``.
         attributes: The operator's attributes.

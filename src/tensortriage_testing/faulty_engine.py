@@ -1,10 +1,10 @@
 """An engine that is right except for a planted fault: ONNX Runtime with one wrong operator.
 
-A tool that claims to find the faulty operator of an engine must be tried on engines whose faulty operator is known.
-The fault is keyed by node name, and names survive cuts and explosions, so a reduced model misbehaves exactly when it
-still holds the node (and, for a fault of a fusion, its neighbour). Every run computes the right values first; the
-value at the fault's place is changed in numpy and put back into a second run, so a kind of fault is a numpy function
-of a few lines and all else stays bit for bit what ONNX Runtime computes without optimizations.
+A tool that claims to find the faulty operator of an engine must be tried on engines whose faulty operator is known. The
+fault is keyed by node name, and names survive cuts and explosions, so a reduced model misbehaves exactly when it still
+holds the node (and, for a fault of a fusion, its neighbour). Every run computes the right values first; the value at
+the fault's place is changed in numpy and put back into a second run, so a kind of fault is a numpy function of a few
+lines and all else stays bit for bit the result of ONNX Runtime without optimizations.
 
 As a script engine, which keeps crashes and hangs in a process of their own:
 
@@ -78,7 +78,7 @@ class FaultyEngine(ReportsPrecision, OffersLadder):
 
     Attributes:
         fault: The fault of every compile that names none in its options; None for a healthy engine.
-        formats: What option ``precision`` may be.
+        formats: Accepted values of the option ``precision``.
     """
 
     name: ClassVar[str] = "faulty"
@@ -90,7 +90,7 @@ class FaultyEngine(ReportsPrecision, OffersLadder):
         "fused_with": "nodes joined with + without which, or with a marked value between, the fault does not show",
         "from_level": "level of optimization from which the fault shows (default: every one)",
         "optimization": "level: " + ", ".join(LEVELS) + " (default all); changes nothing but whether the fault shows",
-        "plan": "false for an engine that does not tell its plan (default true)",
+        "plan": "false for an engine that does not report its plan (default true)",
         "dtype": "element type of the value that the fault needs to show",
         "build_chance": "share of builds that have the fault (default 1)",
         "run_chance": "share of runs that have it (default 1)",
@@ -158,8 +158,8 @@ class FaultyEngine(ReportsPrecision, OffersLadder):
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return the levels of optimization up to the requested one, from safe to aggressive."""
-        asked = LEVELS.index(_level(read_options(options, self.options)))
-        return [(f"optimization={level}", {**options, "optimization": level}) for level in LEVELS[: asked + 1]]
+        requested = LEVELS.index(_level(read_options(options, self.options)))
+        return [(f"optimization={level}", {**options, "optimization": level}) for level in LEVELS[: requested + 1]]
 
     def _fault(self, given: Options) -> Fault | None:
         fields = {key: given.text(key) for key in ("kind", "node", "fused_with", "from_level", "dtype") if key in given}
@@ -324,9 +324,9 @@ def wrong_value(
     Args:
         fault: The fault; of a kind that leaves an answer.
         node: The node.
-        operands: What its inputs hold; None for omitted ones.
-        right: What it should have made.
-        previous: What it made in the run before; None in the first.
+        operands: Values of its inputs; None for omitted ones.
+        right: Its right result.
+        previous: Its result in the run before; None in the first.
     """
     site = Site(right, previous, operands, node.op_type, node.attributes, fault.amount, fault.seed)
     return fault_numbers.apply(_NUMBERS[FaultKind(fault.kind)], site)

@@ -75,8 +75,8 @@ def encoder(*, batch: Dim = 2, decomposed_layernorm: bool = True, seed: int = 0,
         batch: Sequences in a feed.
         decomposed_layernorm: LayerNorm as nine elementary operators, as exporters write it below opset 17, instead of
             one LayerNormalization.
-        seed: Of the weights.
-        sizes: Of the network, as `EncoderSizes` has them.
+        seed: Seed of the weights.
+        sizes: Sizes of the network, as `EncoderSizes` has them.
 
     Raises:
         ValueError: ``width`` is not a multiple of ``heads``.
@@ -332,7 +332,7 @@ def feed_for(model: onnx.ModelProto, *, seed: int = 0, batch: int = 2) -> dict[s
 
     Args:
         model: Made by a builder of this module.
-        seed: Of the numbers.
+        seed: Seed of the numbers.
         batch: Size of symbolic dimensions.
     """
     rng = np.random.default_rng(seed)

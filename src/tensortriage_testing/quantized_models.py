@@ -1,7 +1,7 @@
 """Quantize a small model by hand, so that a mistake can be planted into one scale that is otherwise known to be right.
 
 Every MatMul, Gemm and Conv reads its first operand through a uint8 pair and its weight as int8 integers, calibrated by
-the extremes of one run: what the quantizers of the field do by default.
+the extremes of one run: the defaults of common quantizers.
 """
 
 import tempfile

@@ -1,6 +1,6 @@
 """An engine on a processor without VNNI, on any processor: int8 kernels that add pairs of products in saturating int16.
 
-The arithmetic and the order of the pairs are those of ONNX Runtime's kernels for AVX2, whose results it gives: of
+The arithmetic and the order of the pairs are those of ONNX Runtime's kernels for AVX2, with the same results: of
 products between pairs of quantizers as they are fused, of operators on integers as they stand. As a script engine::
 
     from tensortriage_testing import SaturatingEngine as Engine
@@ -21,7 +21,7 @@ class SaturatingEngine(FaultyEngine):
     name: ClassVar[str] = "saturating"
     options: ClassVar[Mapping[str, str]] = {
         **FaultyEngine.options,
-        "fused": "false for one that computes what is between pairs of quantizers in floating point (default true)",
+        "fused": "false for one that computes in floating point between pairs of quantizers (default true)",
     }
 
     def _open(self, original: Model, fault: Fault | None, specs: Mapping[str, ValueSpec], given: Options) -> Session:

@@ -1,8 +1,8 @@
 """An engine whose builds differ: for every node it picks one of several tactics, and one tactic of one node is faulty.
 
-That is how intermittent failures of real engines come about: what runs a layer is chosen by timing, so a wrong kernel
-is in some builds and not in others. Here the choice is drawn at random. Choices can be recorded and forced, as with
-real engines. The fault is any of `tensortriage_testing.Fault`, in the words of `FaultyEngine`::
+Intermittent failures of real engines come about in that way: timing chooses the kernel of a layer, so a wrong kernel is
+in some builds and not in others. Here the choice is drawn at random. Choices can be recorded and forced, as with real
+engines. The fault is any of `tensortriage_testing.Fault`, in the words of `FaultyEngine`::
 
     # varying.py
     from tensortriage_testing import VaryingEngine as Engine
@@ -54,7 +54,7 @@ class VaryingEngine(ReportsPrecision, VariesBuilds, PinsTactics, SavesEngines):
         "load_tactics": "file of tactics (tensortriage.tactics/1) to take instead of drawing",
         "timing_cache": "file of the keys that tactics can be given for; read if it exists, and written",
         "keyed": "true: tactics are entries of a timing cache, and can be given only where it has them",
-        "save_engine": "file to write the engine to (here: what it is made of)",
+        "save_engine": "file to write the engine to (here: its choices)",
     }
 
     def __init__(self, *, limits: Limits | None = None) -> None:

@@ -16,7 +16,7 @@ def torch_feeds(path: Path, specs: Sequence[ValueSpec], limits: Limits | None = 
     """Yield the samples of a file, each checked against the model.
 
     Args:
-        path: What ``torch.save`` wrote.
+        path: A file of ``torch.save``.
         specs: The model's inputs.
         limits: Bounds on reading it.
 
@@ -29,11 +29,11 @@ def torch_feeds(path: Path, specs: Sequence[ValueSpec], limits: Limits | None = 
         raise DataError(f"{path} does not exist", slug="feed-file-missing", cure="check the path")
     isolated = IsolatedEngine(ADAPTER, title="PyTorch", limits=limits or Limits())
     try:
-        told, arrays = isolated.answer("batch", path, {"names": ",".join(spec.name for spec in specs)})
+        labels, arrays = isolated.answer("batch", path, {"names": ",".join(spec.name for spec in specs)})
     except EngineError as error:
         raise DataError(
             f"{path} cannot be read: {error.message}", slug="torch-batch", cure="torch.save a dict of tensors"
         ) from error
-    for index, names in enumerate(told["samples"]):
+    for index, names in enumerate(labels["samples"]):
         tensors = {name: arrays[f"{index}/{name}"] for name in names}
         yield check_feed(Feed(f"{path.name}[{index}]", tensors, Origin.REAL), specs)

@@ -16,9 +16,9 @@ class CutModule:
     Attributes:
         code: Its ``forward``, as PyTorch prints operations of an exported program.
         weights: Parameters, buffers and constants that it uses, by name.
-        inputs: Values that reach it in the network, by name, in the order in which it takes them.
-        outputs: What it makes of them in PyTorch, by name, in the order in which it returns them.
-        operators: What it calls, in order.
+        inputs: Its values in the network, by name, in the order of its parameters.
+        outputs: Its results in PyTorch, by name, in the order in which it returns them.
+        operators: Its operators, in the order of their calls.
         dtypes: PyTorch's word for the type of each, ``weight/NAME``, ``input/NAME`` or ``output/NAME``.
         versions: Versions of PyTorch and of its exporter's packages.
     """

@@ -27,7 +27,7 @@ def cut_out(
 
     Args:
         inv: Investigation of a model with a network.
-        evidence: What the exporter made wrong, if it did.
+        evidence: The evidence, with the exporter's mistake, if any.
         nodes: Names of the nodes.
         local: How they fail in isolation.
     """
@@ -43,27 +43,29 @@ def cut_out(
     label = part.label if part else ", ".join(dict.fromkeys(origin.label for origin in origins if origin.is_known))
     dynamo, legacy = EXPORTERS
     exporter = dynamo if any(graph.origin(node.name).fx_node for node in graph.nodes) else legacy
-    beside = module_beside(cut, label, exporter)
+    module = module_beside(cut, label, exporter)
     try:
-        anew, told = _tried(inv, cut, beside, inv.question.reference if part else inv.question.target, local, exporter)
+        anew, message = _tried(
+            inv, cut, module, inv.question.reference if part else inv.question.target, local, exporter
+        )
     except ShardError as error:
         return None, f"its tensors cannot be written: {error}"
-    return dataclasses.replace(beside, anew=anew, told=told), ""
+    return dataclasses.replace(module, anew=anew, told=message), ""
 
 
 def _cut(inv: Investigation, evidence: Evidence, network: EngineSpec, nodes: Collection[str]) -> CutModule | str:
     part, graph = evidence.wrong_part, inv.model.graph
-    asked = asked_about(inv.lab, network, inv.model, part.feed if part else evidence.feed)
-    trace = asked.trace()
+    lab_network = asked_about(inv.lab, network, inv.model, part.feed if part else evidence.feed)
+    trace = lab_network.trace()
     if part is not None:
-        return asked.cut(part_until(trace, [part.value], part.values.keys()))
+        return lab_network.cut(part_until(trace, [part.value], part.values.keys()))
     origins = [graph.origin(name) for name in nodes]
     modules = dict.fromkeys(origin.module for origin in origins if origin.module)
-    return asked.cut(part_of(trace, [origin.fx_node for origin in origins], modules))
+    return lab_network.cut(part_of(trace, [origin.fx_node for origin in origins], modules))
 
 
 def _tried(
-    inv: Investigation, cut: CutModule, beside: ModuleBeside, engine: EngineSpec, local: Failure, exporter: str
+    inv: Investigation, cut: CutModule, module: ModuleBeside, engine: EngineSpec, local: Failure, exporter: str
 ) -> tuple[bool | None, str]:
     """Return whether the module is wrong when it is exported again, None where it cannot be, and how or why.
 
@@ -74,7 +76,7 @@ def _tried(
     assert network is not None
     folder = Path(tempfile.mkdtemp(prefix="module-", dir=inv.lab.workspace.folder))
     try:
-        beside.write(folder)
+        module.write(folder)
         limits = inv.lab.budget.within(inv.question.limits)
         options = {**network.options, "file": str(folder / MODULE), "attribute": "make"}
         TorchEngine(limits=limits).export_file(options, folder / "module.onnx", exporter=exporter)

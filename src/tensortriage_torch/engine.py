@@ -1,7 +1,7 @@
 """PyTorch: options and names here, the network in `tensortriage_torch.worker`, in an interpreter that has PyTorch.
 
-``torch:FILE.pt2`` or ``torch:FILE.py:FUNCTION``. The ONNX file that is "built" says which values are meant; the numbers
-are the network's own, eager or compiled. So PyTorch is the truth about an exported file, or, compiled, an engine under
+``torch:FILE.pt2`` or ``torch:FILE.py:FUNCTION``. The ONNX file that is "built" only selects the values; the numbers are
+the network's own, eager or compiled. So PyTorch is the truth about an exported file, or, compiled, an engine under
 suspicion.
 """
 
@@ -64,7 +64,7 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
         "file": "FILE.pt2 of torch.export.save, or a Python file (written after the colon)",
         "attribute": "its function that returns the module, or (module, example_inputs) (written after a second colon)",
         "device": "where it runs: cpu (default), cuda, ...",
-        "dtype": "fp32, fp64, fp16 or bf16: what weights and floating point inputs become (default: as they are)",
+        "dtype": "fp32, fp64, fp16 or bf16: type of weights and floating point inputs (default: as they are)",
         "compile": "eager (default), or a backend of torch.compile: aot_eager, inductor-unfused, inductor",
         "worker": WORKER_OPTION,
     }
@@ -80,8 +80,8 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the precision word of these options; fp32 for fp64, which is at least as good.
 
-        Off the CPU, a network in float32 computes in what PyTorch's own settings say, once the user's file has run:
-        they are read back. TF32 where they cannot be, for cuDNN uses it unless it is told not to.
+        Off the CPU, a network in float32 computes as PyTorch's own settings prescribe, once the user's file has run:
+        they are read back. TF32 where they cannot be, since cuDNN uses it by default.
         """
         settings = _settings(read_options(options, self.options))
         word = str(settings.get("dtype", ""))
@@ -90,10 +90,12 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
         if word not in ("", Precision.FP32.value):
             return word
         try:
-            told, _ = self._isolated.answer("precision", Path(settings["file"]), settings, affinity=_affinity(settings))
+            answer, _ = self._isolated.answer(
+                "precision", Path(settings["file"]), settings, affinity=_affinity(settings)
+            )
         except TriageError:
             return Precision.TF32.value
-        return str(told["precision"])
+        return str(answer["precision"])
 
     def hardware(self, options: Mapping[str, str]) -> str:
         """Return the class of the device, where it is one of the two that everybody has."""
@@ -106,8 +108,8 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return the levels of compilation up to the requested one, eager first."""
-        asked = options.get("compile", LEVELS[0]).strip().lower()
-        lower = LEVELS[: LEVELS.index(asked)] if asked in LEVELS else ()
+        requested = options.get("compile", LEVELS[0]).strip().lower()
+        lower = LEVELS[: LEVELS.index(requested)] if requested in LEVELS else ()
         return [*((f"compile={level}", {**options, "compile": level}) for level in lower), ("as given", dict(options))]
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -123,7 +125,7 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
 
         Args:
             options: As for `compile`; the function that they name gives example inputs.
-            folder: Where to; it is made.
+            folder: The folder to write to; it is made.
             exporter: One of `tensortriage_torch.export.EXPORTERS`.
 
         Raises:
@@ -195,8 +197,8 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
     """A network that answers for an ONNX model; made by `TorchEngine.compile`.
 
     Attributes:
-        inputs: What `run` must be fed.
-        outputs: What it returns: the outputs of the ONNX model, marked inner values among them.
+        inputs: Inputs of a run.
+        outputs: Outputs of a run: those of the ONNX model, marked inner values among them.
         info: ``version`` of PyTorch, and whether a module is in ``training`` mode.
     """
 

@@ -1,4 +1,4 @@
-"""The PyTorch side of a repro: a part of the network as a module, its weights and inputs, and what became of it here.
+"""The PyTorch side of a repro: a part of the network as a module, its weights and inputs, and its outcome here.
 
 ``module.py`` holds operations of the exported program and is a network like any user's (``torch:module.py:make``);
 weights and inputs lie next to it in the safetensors format, read without a package of that name.
@@ -25,7 +25,7 @@ def module_beside(cut: CutModule, label: str, exporter: str) -> ModuleBeside:
     Args:
         cut: The module; one of its tensors may be of a type that files do not have, so that writing it raises
             ShardError.
-        label: Where it is in the network: path, class and line.
+        label: Its place in the network: path, class and line.
         exporter: ``dynamo`` or ``legacy``.
     """
     dynamo = exporter == "dynamo"

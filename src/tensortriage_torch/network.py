@@ -55,22 +55,22 @@ class TorchNetwork:
             if place != TracedValue()
         }
         if wanted:
-            told, found = self._ask("values", wanted=wanted)
-            self.reason = self.reason or str(told.get("reason", ""))
+            answer, found = self._ask("values", wanted=wanted)
+            self.reason = self.reason or str(answer.get("reason", ""))
             yield from found.items()
 
     def trace(self, *, operations: bool = True) -> Trace:
         """Return the network's value for each value of the model, as it is exported on this feed.
 
         Args:
-            operations: Whether single operations count, for which the network is exported here; if not, only what
-                modules return is known.
+            operations: Whether single operations count, for which the network is exported here; if not, only results of
+                modules are known.
         """
         made: tuple[Operation, ...] = ()
         if operations:
-            told, _ = self._ask("program")
-            self.reason = str(told.get("reason", ""))
-            made = tuple(read_operation(metadata) for metadata in told["operations"])
+            answer, _ = self._ask("program")
+            self.reason = str(answer.get("reason", ""))
+            made = tuple(read_operation(metadata) for metadata in answer["operations"])
         if made not in self._traces:
             self._traces[made] = trace(self._model, made)
         return self._traces[made]
@@ -92,8 +92,8 @@ class TorchNetwork:
 
     def folded(self) -> Mapping[str, tuple[str, ...]]:
         """Return modules of the file with the operations folded into their nodes; see `folded_modules`."""
-        told, _ = self._ask("calls")
-        return folded_modules(self._model.graph, [(str(path), str(source)) for path, source in told["calls"]])
+        answer, _ = self._ask("calls")
+        return folded_modules(self._model.graph, [(str(path), str(source)) for path, source in answer["calls"]])
 
     def premises(self) -> NetworkPremises:
         """Return facts that make any comparison with the network void: made again, called again, its weights."""
@@ -105,8 +105,8 @@ class TorchNetwork:
         Args:
             part: Words of `part_until` or `part_of`.
         """
-        told, arrays = self._ask("cut", **part)
-        return read_cut(told, arrays) if "code" in told else str(told["reason"])
+        answer, arrays = self._ask("cut", **part)
+        return read_cut(answer, arrays) if "code" in answer else str(answer["reason"])
 
     def in_float64(self) -> Mapping[str, np.ndarray]:
         """Return the network's results on the feed in float64; nothing if it cannot, as with constants of one type."""
@@ -114,5 +114,5 @@ class TorchNetwork:
 
     def modules(self) -> tuple[Mapping[str, str], bool]:
         """Return how PyTorch prints modules that hold no others, by path, and whether one is in training mode."""
-        told, _ = self._ask("modules")
-        return {str(path): str(text) for path, text in told["modules"].items()}, bool(told.get("training"))
+        answer, _ = self._ask("modules")
+        return {str(path): str(text) for path, text in answer["modules"].items()}, bool(answer.get("training"))

@@ -1,8 +1,8 @@
 """The operations of PyTorch's program that an ONNX file was made from, and the same operations in the network today.
 
-Names alone do not say which operation is which: one that was added or left out shifts the numbers behind all later
-ones. So the two sequences are aligned, first by all that is known, then, between what is alike, by module, operator,
-line and constants, by less, at last by module and line: a wrong translation is another operator at the same place.
+Names alone do not identify operations: one that was added or left out shifts the numbers behind all later ones. So the
+two sequences are aligned, first by all their properties, then, between equal ones, by module, operator, line and
+constants, by less, at last by module and line: a wrong translation is another operator at the same place.
 """
 
 import dataclasses
@@ -66,7 +66,8 @@ def operations(model: Model) -> tuple[Operation, ...]:
 def counterparts(file: Sequence[Operation], network: Sequence[Operation]) -> Mapping[str, Operation]:
     """Return, by name in the file, the operations of the network that its values come from.
 
-    What the file folded into constants is among them, by the name that the operations using it have for it.
+    Operations that the file folded into constants are included, by the name that the operations using them have for
+    them.
     """
     found: dict[str, Operation] = {}
     pairs = [(file[here], network[there]) for here, there in _aligned(file, network, (0, len(file)), (0, len(network)))]
@@ -88,7 +89,7 @@ def _aligned(
     there: tuple[int, int],
     level: int = 0,
 ) -> Iterator[tuple[int, int]]:
-    """Yield places in both sequences, from and to which each range goes, that are alike."""
+    """Yield equal places in both sequences, with the begin and end of each range."""
     if level == len(_ALIKE) or here[0] == here[1] or there[0] == there[1]:
         return
     key = _ALIKE[level]

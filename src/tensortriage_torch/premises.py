@@ -1,6 +1,6 @@
 """Properties of a PyTorch network apart from its values: whether every instance and call is the same, and its weights.
 
-Weights are told by a few of their numbers; see `tensortriage_torch.worker.premises`.
+Weights are compared by a few of their numbers; see `tensortriage_torch.worker.premises`.
 """
 
 import dataclasses
@@ -24,8 +24,8 @@ class NetworkPremises:
         shapes: Shapes of the weights of two dimensions or more, by name.
         samples: Elements of them; see the worker's `sample`.
         quantiles: Their `quantiles`.
-        given: What the first innermost modules are given, by path.
-        returned: What the last ones return, by path.
+        given: Inputs of the first innermost modules, by path.
+        returned: Results of the last ones, by path.
     """
 
     made_again: Mapping[str, float]

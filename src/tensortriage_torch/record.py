@@ -7,7 +7,7 @@
     # triage diagnose model.onnx --torch network.py:make --target ENGINE --inputs recorded/inputs.npz
 
 PyTorch is not imported here: the network that is handed over brings it. The application goes on whatever it calls the
-network with; a call that cannot be recorded is left out, and a warning says why.
+network with; a call that cannot be recorded is left out, with a warning and the reason.
 """
 
 import inspect
@@ -124,7 +124,8 @@ def record(module: Any, folder: Path | str, *, most: int = MOST_CALLS) -> Record
 
     Args:
         module: A ``torch.nn.Module``.
-        folder: Where ``inputs.npz`` and ``outputs.npz`` go when the ``with`` block ends; nothing without a call.
+        folder: The folder of ``inputs.npz`` and ``outputs.npz``, written when the ``with`` block ends; nothing without
+            a call.
         most: Calls to record; later ones pass.
 
     Raises:

@@ -1,9 +1,9 @@
 """Maps the values of an ONNX model to those of its PyTorch network, according to the exporter's metadata.
 
 A node of ``torch.export``'s graph becomes one or more ONNX nodes; the one value that leaves them is the node's. A
-module becomes the ONNX nodes inside it; the one value that leaves those is what it returns, the one that enters them is
-what it is given. Where several values leave, their numbers tell which is which. A constant that was folded has the name
-of the node whose value it is.
+module becomes the ONNX nodes inside it; the one value that leaves those is its result, the one that enters them its
+argument. Where several values leave, they are matched by their numbers. A constant that was folded has the name of the
+node whose value it is.
 """
 
 import dataclasses
@@ -32,8 +32,7 @@ class TracedValue:
     Attributes:
         fx_node: Name of the node of ``torch.export``'s graph; empty when unknown.
         module: Path of the module that returns it; empty for none.
-        given: Path of a module that is called with it, which tells where the network does not have the other; empty for
-            none.
+        given: Path of a module that is called with it, used where the network does not have the other; empty for none.
     """
 
     fx_node: str = ""
@@ -76,7 +75,7 @@ class Trace:
     """Values of a model and operations of a network, compared with each other.
 
     Attributes:
-        values: Where values of the model are in the network, by ONNX name.
+        values: Places of the model's values in the network, by ONNX name.
         folded: Likewise for initializers that the exporter computed.
         operations: Operations of the network by the name that the file has for them.
         network: All operations of the network, in order.
@@ -107,7 +106,8 @@ class Trace:
     def left_out(self, name: str) -> tuple[Operation, ...]:
         """Return the computing ones of `made_of` that the file lacks.
 
-        What exporters join with its neighbours (`JOINED`), and what depends on constants alone, is not among them.
+        Operations that exporters join with their neighbours (`JOINED`), and those that depend on constants alone, are
+        left out.
         """
         joined = {*self._held, *self.inputs}
         missing = []
@@ -150,12 +150,13 @@ def trace(model: Model, network: Collection[Operation]) -> Trace:
 def folded_modules(graph: Graph, calls: Sequence[tuple[str, str]]) -> Mapping[str, tuple[str, ...]]:
     """Return modules of a file whose nodes do the work of others too, and those, in the order of their calls.
 
-    An exporter that multiplies a norm into the convolution before it leaves nodes of the convolution alone; what they
-    make is what the norm returns. So it continues, module for module, as long as the file has none of the next one.
+    An exporter that multiplies a norm into the convolution before it leaves nodes of the convolution alone; their
+    result is the norm's. So it continues, module for module, as long as the file has none of the next one.
 
     Args:
         graph: The exported model.
-        calls: Innermost modules of the network as they are called, each with the module whose result it was given.
+        calls: Innermost modules of the network in the order of their calls, each with the module whose result it
+            received.
     """
     own = {module for node in graph.nodes for module in around(graph.origin(node.name).module)}
     paths = [path for path, _ in calls]
@@ -182,8 +183,8 @@ def around(module: str) -> Iterable[str]:
 def entering(graph: Graph, nodes: Collection[str], constant: Collection[str]) -> list[str]:
     """Return the values that nodes take from others, without ``constant`` and fed ones."""
     inside = set(nodes)
-    taken = dict.fromkeys(value for name in nodes for value in graph.node(name).uses if value not in constant)
-    makers = ((value, graph.producer(value)) for value in taken)
+    operands = dict.fromkeys(value for name in nodes for value in graph.node(name).uses if value not in constant)
+    makers = ((value, graph.producer(value)) for value in operands)
     return [value for value, maker in makers if maker is not None and maker.name not in inside]
 
 

@@ -168,7 +168,7 @@ def test_weights_of_a_sound_file_in_another_format_are_no_fault(precision, tmp_p
 def test_weights_whose_cost_nothing_predicts_are_not_judged(tmp_path):
     words = ["-f", "ONNX", "--modelFile", str(MODEL), "--MNNModel", "m.mnn", "--bizCode", "t", "--weightQuantBits", "4"]
     subprocess.run([MADE[0].python, "-c", CONVERT, *words], check=True, capture_output=True, cwd=tmp_path)
-    with pytest.raises(UsageError, match="are int4, and what that costs is not predicted"):
+    with pytest.raises(UsageError, match="are int4, and the cost of that is not predicted"):
         ask(tmp_path, MODEL, {"image": IMAGES[:4]}, f"mnn:worker={MADE[0].python},file={tmp_path / 'm.mnn'}")
 
 

@@ -22,6 +22,10 @@ PHRASES = {
     r'"""(?:What|Who|Whom) (?!.*\?)': "a noun: the docstring names its result",
     r'"""(?:Say|Tell) whether': "Return whether",
     r"told nothing": "unresolved",
+    r": (?:Told|Hears) ": "Receives",
+    r": Where (?:answers|checks|candidates|engines|builds) ": "a noun: the store of answers, the lab that asks engines",
+    r"\bwho(?:ever)? asks\b": "the caller",
+    r"as (?:its|their) types? says?\b": "as its types prescribe",
     r"\bthat that\b": "that",
 }
 """Phrases, as regular expressions, and what to write instead."""

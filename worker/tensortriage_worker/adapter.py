@@ -40,9 +40,9 @@ class AdapterError(Exception):
 
     Args:
         kind: Which one.
-        message: What is wrong, one sentence without a final full stop.
+        message: The mistake, one sentence without a final full stop.
         slug: Stable identifier of the problem; empty when it is the engine's own reason for refusing to build or run.
-        cure: What the user can do about it.
+        cure: Advice to the user.
     """
 
     def __init__(self, kind: AdapterFailure, message: str, slug: str = "", cure: str = "") -> None:
@@ -84,7 +84,7 @@ def refusals(kind: AdapterFailure, words: str = "{}") -> Iterator[None]:
     """Turn any exception of a Python library into its reason to refuse, but for mistakes of our own.
 
     Args:
-        kind: What it refuses to do.
+        kind: The refused operation.
         words: Text of the error; ``{}`` is replaced by the reason.
     """
     try:

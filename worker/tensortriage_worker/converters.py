@@ -30,12 +30,12 @@ class Library(NamedTuple):
 
     Attributes:
         engine: The engine's word in specs, which an environment can be made for.
-        title: What messages call the package.
+        title: The package's name in messages.
         slug: Slug of the error for one that cannot be imported.
         modules: Their whole names.
         distribution: The package that gives the version; empty where any version will do.
         oldest: The oldest version that the adapter knows.
-        cure: What to do when it cannot be imported, where that is not making an environment.
+        cure: Advice when it cannot be imported, where that is not making an environment.
     """
 
     engine: str
@@ -88,7 +88,7 @@ def content_of(
     """Return the file to run, and the report about it: a file that an option names, or a new conversion.
 
     Args:
-        options: Of the build.
+        options: Options of the build.
         convert_it: Converts the model.
         given: Options that name a file of the kind that this returns.
     """
@@ -107,9 +107,9 @@ def convert(
     """Run a program that converts a model, as in its activated environment: onnx2tf leaves out tools that it misses.
 
     Args:
-        title: What messages call it.
+        title: The converter's name in messages.
         command: Program and arguments.
-        folder: Where it runs.
+        folder: Its working directory.
         made: Files that are there afterwards, or it has failed.
         said: Picks, of its printed lines, stripped and without empty ones, those with the reason of a failure.
 
@@ -134,7 +134,7 @@ def convert(
     text = _COLOURS.sub("", done.stdout.decode("utf-8", "replace")).replace("\r", "\n")
     lines = said([line.strip() for line in text.splitlines() if line.strip()])
     ending = "" if done.returncode >= 0 else "signal {}: ".format(-done.returncode)
-    words = " | ".join(lines) or "it said nothing"
+    words = " | ".join(lines) or "it gave no reason"
     raise AdapterError(AdapterFailure.BUILD, "{} failed: {}{}".format(title, ending, words))
 
 

@@ -50,13 +50,13 @@ class DeclaredSession:
     def weights(self) -> Tuple[List[Optional[Tuple[np.ndarray, np.ndarray]]], Optional[List[int]]]:
         """Return the weights that the file keeps as integers, and the places of those that are met by integers.
 
-        Each is what its integers stand for, in float64, and the distance between neighbours, which broadcasts to it;
-        None for one that cannot be read. The places are None where everything may be computed in integers.
+        Each holds the real numbers of its integers, in float64, and the distance between neighbours, which broadcasts
+        to it; None for one that cannot be read. The places are None where everything may be computed in integers.
         """
         return [], None
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
-        """Return None: it is not known."""
+        """Return None: it is unknown."""
         return None
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ def as_declared(array: np.ndarray, spec: Mapping[str, Any], types: Collection[st
 
     Args:
         array: As the engine gave it.
-        spec: What the model declares.
+        spec: The model's declaration.
         types: Labels of the types that the engine turns into others.
     """
     if spec["shape"] == [] and array.size == 1:

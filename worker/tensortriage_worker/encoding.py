@@ -119,7 +119,7 @@ def encode(array: np.ndarray, label: str) -> Tuple[np.ndarray, List[int]]:
     """Return the bytes to store (flat uint8) and the shape they have in the file.
 
     Args:
-        array: Of any layout; its items are as wide as those of ``label`` in memory.
+        array: Array of any layout; its items are as wide as those of ``label`` in memory.
         label: An element type of `FORMATS`; 4-bit ones come one a byte, and are packed.
 
     Raises:
@@ -153,7 +153,7 @@ def decode(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarray:
     Args:
         data: Flat uint8.
         label: Element type, a key of `FORMATS`.
-        shape: Of the result.
+        shape: Shape of the result.
 
     Raises:
         ValueError, RecursionError: When they cannot.
@@ -177,7 +177,7 @@ def decode(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarray:
 
 
 def memory_type(label: str) -> "np.dtype[Any]":
-    """Return the numpy type in which arrays of this element type are handed out."""
+    """Return the numpy type of arrays with this element type."""
     if label == "string":
         return np.dtype(object)
     raw = np.dtype(FORMATS[label].raw)

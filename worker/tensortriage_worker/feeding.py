@@ -18,7 +18,7 @@ LAYOUTS = (MISALIGNED, STRIDED, KEPT)
 """One element behind an address that vector loads like; every other element of a buffer; the buffer of the run before,
 which is filled anew for other numbers only."""
 HELD = "held"
-"""A word beside these: results are kept as they were handed over, and read after a run of other numbers."""
+"""A word next to these: results are kept as they were handed over, and read after a run of other numbers."""
 SHARED = "shared"
 """Another: results that lie in the memory of another one come back with every bit inverted."""
 
@@ -120,7 +120,7 @@ def side_by_side(
         over: Returns whether to stop earlier.
 
     Returns:
-        For every stream its results that differ from each other, bit for bit, in the order in which they came.
+        For every stream its results that differ from each other, bit for bit, in order of occurrence.
     """
     rounds = _Rounds(len(streams), runs, over)
     switching = sys.getswitchinterval()
@@ -151,7 +151,7 @@ def side_by_side(
 
 
 class _Rounds:
-    """In every round all streams begin together; counts those in which they met."""
+    """In every round all streams begin together; counts the rounds in which they met."""
 
     def __init__(self, streams: int, wanted: int, over: Optional[Callable[[], bool]]) -> None:
         self.spans = [(0.0, 0.0)] * streams

@@ -1,8 +1,9 @@
 """A user's Python function: a data loader, a metric, a postprocessing step or a comparison.
 
 The file is executed as that of a `script:` engine is. A session answers two kinds of questions: ``call`` hands over
-arrays and words and returns a number, a truth or arrays; ``begin`` and ``next`` go through what a loader yields, one
-sample at a time. What the function prints comes back with the answer, so that it can be shown where it would have been.
+arrays and words and returns a number, a truth or arrays; ``begin`` and ``next`` go through a loader's samples, one at a
+time. The function's output on the terminal comes back with the answer, so that it can be shown where it would have
+been.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Files of code that an engine's process has loaded: Python files that it executes, and libraries that it maps.
 
-Each is written to a file of the worker's folder before it does anything, so that a crash does not hide what crashed.
-The standard library and installed packages are left out, whose versions are known otherwise, and so is what this
+Each is written to a file of the worker's folder before it does anything, so that a crash does not hide its culprit. The
+standard library and installed packages are left out, whose versions are known otherwise, and so are files that this
 program or the engine itself puts into the worker's folder.
 """
 

@@ -3,9 +3,9 @@
 Three habits of OpenVINO (seen with 2026.4.1) shape this module. Its binding looks numpy dtypes up by identity and
 refuses some int64 arrays ("Unsupported data type: int64"), so tensors are built from bytes with the element type that
 the model states. It runs with garbage when an input is not fed, so feeds are checked. And it hands bfloat16 out as a
-float16 view, so outputs are reinterpreted by element type, never by what numpy says.
+float16 view, so outputs are reinterpreted by element type, never by numpy's.
 
-Inputs, outputs and nodes are told apart by friendly name: the ONNX front end gives a Parameter the name of the graph
+Inputs, outputs and nodes are identified by friendly name: the ONNX front end gives a Parameter the name of the graph
 input, a Result the name of the graph output with `RESULT_SUFFIX`, an operation the name of its ONNX node or, where its
 value is a graph output, of that value. 2024.0 and 2025.1 give a Parameter the name of the output that an Identity makes
 of it, and drop inputs that nothing uses; the host finds the model's inputs by all names of their tensors.

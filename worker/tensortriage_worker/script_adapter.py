@@ -2,9 +2,8 @@
 
 Everything else is optional. The engine may have a ``ladder(options)``. A session may declare ``inputs`` and ``outputs``
 (names, or objects, mappings or triples of name, dtype and shape), a ``plan()`` (regions as objects or mappings, or an
-object with ``regions``), ``tactics()`` (what it chose while building: objects or mappings with layer and tactic) and a
-``close()``.
-The file is executed again for every compile, so that an edited script is an edited engine.
+object with ``regions``), ``tactics()`` (its choices while building: objects or mappings with layer and tactic) and a
+``close()``. The file is executed again for every compile, so that an edited script is an edited engine.
 """
 
 from __future__ import annotations

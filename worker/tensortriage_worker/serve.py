@@ -198,7 +198,7 @@ def describe(error: BaseException, *, during: str, adapter: str = "script") -> D
     Args:
         error: The exception.
         during: The operation.
-        adapter: Who did it; those that run code of users do not answer for it.
+        adapter: The adapter that raised it; those that run code of users do not answer for it.
 
     Errors that carry a slug (this package's, and those of `tensortriage.errors` raised by a script that uses the
     library) keep their own words; others get their type, text and the place in the user's code.

@@ -54,7 +54,7 @@ _ALIGNMENT = 64
 
 
 class _Entry(NamedTuple):
-    """One tensor of a shard: its true element type and shape, and where its bytes are, relative to the data."""
+    """One tensor of a shard: its true element type and shape, and the place of its bytes, relative to the data."""
 
     label: str
     shape: Tuple[int, ...]

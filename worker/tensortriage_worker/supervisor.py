@@ -1,10 +1,10 @@
 """Supervises an engine's process: starts it, relays to it, watches its memory, reports its death, leaves no trace.
 
-An engine that crashes, hangs or eats memory takes its own process down, so somebody else on the same machine must
-remain to say what happened. That is this module. It is sent as source text to the chosen interpreter (on this host or
-another one) and needs nothing but the standard library: no engine, no numpy, nothing that could fail with the engine.
-When the connection to its host closes, for whatever reason, it kills the engine's process and all that it started,
-removes its folders and ends; so not even ``kill -9`` of the host leaves a process or a file behind.
+An engine that crashes, hangs or eats memory takes its own process down, so another process on the same machine must
+remain to report it. That is this module. It is sent as source text to the chosen interpreter (on this host or another
+one) and needs nothing but the standard library: no engine, no numpy, nothing that could fail with the engine. When the
+connection to its host closes, for whatever reason, it kills the engine's process and all that it started, removes its
+folders and ends; so not even ``kill -9`` of the host leaves a process or a file behind.
 
 Messages are JSON texts. From the host: ``start``, ``kill``, ``store``, ``fetch`` and ``remove`` are for the supervisor,
 anything else is for the engine's process (field ``memory``: the largest resident set, in bytes, allowed while it works
@@ -55,7 +55,7 @@ class Supervisor:
         working_folder: Current folder of engine processes, where it exists here.
 
     Attributes:
-        folders: Where tensors may be exchanged, best first; all are removed at the end.
+        folders: Folders for the exchange of tensors, best first; all are removed at the end.
     """
 
     def __init__(self, host: Any, working_folder: str) -> None:
@@ -329,7 +329,7 @@ def adopt_orphans() -> None:
 
 
 def kill_descendants(leader: int) -> None:
-    """Kill everything that the engine's process, ``leader``, started: its process group and adopted orphans."""
+    """Kill all processes that the engine's process, ``leader``, started: its process group and adopted orphans."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
     deadline = time.monotonic() + KILL_SECONDS

@@ -57,8 +57,8 @@ class CommandProblem:
 
     Attributes:
         slug: Stable word for the problem.
-        message: What is wrong and where.
-        cure: What can be done about it; may be empty.
+        message: The mistake and its place.
+        cure: Advice, as in `TriageError`; may be empty.
         exit_code: Exit code of the command.
     """
 

@@ -22,12 +22,12 @@ _KEY = "tensortriage.dialect"
 
 
 class Dialect:
-    """Our own wording. Methods return, unless they say otherwise, whether they have printed the whole answer.
+    """Our own wording. Where not stated otherwise, methods return whether they have printed the whole answer.
 
     Attributes:
         strict: Whether a name that means nothing in a model is an error.
         lines_on_stdout: Whether log lines are the answer: on stdout, every step of them.
-        mark: What the first line of an error begins with.
+        mark: Prefix of an error's first line.
         inserted: Name of the result of an inserted node that also takes the value; empty for our naming.
     """
 

@@ -20,7 +20,7 @@ NAME = "tensorrt"
 
 
 class EngineFlags(Protocol):
-    """Flags that say how an engine is built."""
+    """Flags for the build of an engine."""
 
     def any_given(self, *but: str) -> str:
         """Return the name of a given flag, except those of the named fields; empty for none."""
@@ -39,7 +39,7 @@ class EngineFlags(Protocol):
         ...
 
     def build(self, wanted: "ConvertRequest", precision: str, *, as_json: bool) -> None:
-        """Build an engine file instead of writing a model, and show what was built.
+        """Build an engine file instead of writing a model, and show the result.
 
         Args:
             wanted: The model, the file to write, and the nodes to keep.

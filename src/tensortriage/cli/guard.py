@@ -33,8 +33,8 @@ STALE_SECONDS = 60.0
 SCRATCH = "triage-run-"
 _shared: list[mmap.mmap] = []  # in the child: memory shared with its parent, for its progress
 _TELLING, _ANSWERING, _CODE, _CLUSTER, _WRITES = range(5)
-"""Places in what is shared: an end is being told, stdout has a document, the exit code plus one, a cluster is used, an
-interruption leaves a file."""
+"""Places in the shared memory: an end is being reported, stdout has a document, the exit code plus one, a cluster is
+used, an interruption leaves a file."""
 _PR_SET_PDEATHSIG = 1
 _FROM_TERMINAL = 128  # SI_KERNEL: the terminal sent it, to the child as well
 _CRASHES = frozenset(getattr(signal, name, -1) for name in ("SIGSEGV", "SIGFPE", "SIGBUS", "SIGILL", "SIGABRT"))
@@ -48,7 +48,7 @@ class Ending:
         code: Exit code; None when a signal ended the child.
         signal: The signal, else 0.
         cause: Why it was killed: ``interrupted``, ``memory`` (beyond the limit given) or `NO_MEMORY`; else empty.
-        told: Whether the child had begun to report how it ended.
+        told: Whether the child had begun to report its end.
         answered: Whether it had begun a document on standard output, which takes no other.
     """
 
@@ -149,7 +149,7 @@ def _share(place: int, value: int) -> None:
 def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None, shared: mmap.mmap) -> Ending:
     from tensortriage_worker.supervisor import count_oom_kills
 
-    deadline, cause, asked, kills = None, "", 0, count_oom_kills()
+    deadline, cause, signals, kills = None, "", 0, count_oom_kills()
     while True:
         watching = memory_bytes is not None or deadline is not None
         info = signal.sigtimedwait(heard, LOOK_SECONDS) if watching else signal.sigwaitinfo(heard)
@@ -159,14 +159,14 @@ def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None, shar
             if code >= 0:
                 return Ending(code, cause=cause)
             # An interpreter on its way out has the system's own handlers again.
-            cause = cause or ("interrupted" if -code == asked else "")
+            cause = cause or ("interrupted" if -code == signals else "")
             if not cause and -code == signal.SIGKILL and count_oom_kills() > kills:
                 cause = NO_MEMORY
             return Ending(None, -code, cause)
         if info is not None and info.si_signo != signal.SIGCHLD:
             grace = CLUSTER_GRACE_SECONDS if shared[_CLUSTER] else GRACE_SECONDS
             grace = WRITING_GRACE_SECONDS if shared[_WRITES] else grace
-            asked, deadline = info.si_signo, deadline or time.monotonic() + grace
+            signals, deadline = info.si_signo, deadline or time.monotonic() + grace
             if info.si_code != _FROM_TERMINAL:
                 os.kill(child, info.si_signo)
         if deadline is not None and time.monotonic() > deadline:
@@ -189,7 +189,8 @@ def anonymous_bytes(pid: int) -> int:
 class _Scratch:
     """The folder for temporary files of one command; none where it cannot be made.
 
-    It is locked as long as the command lives, so that the next command knows what to remove after a ``kill -9``.
+    It is locked as long as the command lives, so that the next command knows which folders to remove after a
+    ``kill -9``.
     """
 
     def __init__(self) -> None:

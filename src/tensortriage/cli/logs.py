@@ -56,7 +56,7 @@ def log_parameters(make: Callable[..., click.Option] = click.Option, **more: Any
 
     Args:
         make: The class of options of the command.
-        **more: What else it takes.
+        **more: Further settings of `click.Option`.
     """
 
     def one(*names: str, key: str, text: str, **kwargs: Any) -> click.Option:

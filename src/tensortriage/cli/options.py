@@ -139,7 +139,7 @@ def split_check(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
 
 
 def rewrite(words: Sequence[str], value_lists: frozenset[str]) -> list[str]:
-    """Return words in which value lists are repeated options and runner flags are ``--runner`` options."""
+    """Return words with value lists as repeated options, and runner flags as ``--runner`` options."""
     done: list[str] = []
     position = 0
     while position < len(words):
@@ -172,7 +172,7 @@ class Written(click.Path):
     """A place that a command writes; it is looked at before the command begins.
 
     Args:
-        place: What is written there.
+        place: Kind of file or folder that is written there.
         read_too: Whether an input may be written again.
         always: Whether the default is written with any other options.
     """
@@ -293,7 +293,7 @@ def _keep(context: click.Context, parameter: click.Parameter, value: object) -> 
 
 
 def inference_accepted(heading: str) -> list[click.Option]:
-    """Return options of shape inference for commands in which shapes are inferred when they are needed."""
+    """Return options of shape inference for commands that infer shapes when they need them."""
     text = "shapes are inferred where they are needed."
     inferred = accepted_option("--shape-inference", "--do-shape-inference", heading=heading, text=text)
     return [inferred, own_inference(heading)]

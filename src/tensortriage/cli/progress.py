@@ -1,6 +1,6 @@
 """Progress of a command: lines that stay, and on a terminal one line for the work in progress.
 
-What is under way goes to stderr, so that stdout can be piped; a terminal that cannot move its cursor is spared it.
+Progress goes to stderr, so that stdout can be piped; a terminal that cannot move its cursor gets none.
 """
 
 import logging

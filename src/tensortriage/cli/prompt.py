@@ -22,7 +22,7 @@ def ask(question: str, replies: Mapping[Reply, str], *, err: bool = True) -> Rep
 
     Args:
         question: The question, without its choices.
-        replies: What may be said, with the word for it.
+        replies: The accepted replies, each with the word to type.
         err: Whether the question goes to stderr.
     """
     shown = [word.replace(reply.value, f"[{reply.value}]", 1) for reply, word in replies.items()]

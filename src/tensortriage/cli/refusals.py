@@ -1,7 +1,7 @@
-"""Why a word is refused: it is an option of an engine, or another program has it, as other packages know.
+"""Why a word is refused: it is an option of an engine or of another program, as other packages recognize.
 
-What a package knows is a function of the words of a command and the word that it does not know, registered in the
-entry-point group `GROUP`; it returns the error, with what to do instead, or None.
+A package registers a function in the entry-point group `GROUP`. It takes the words of a command and the unknown word,
+and returns the error with its cure, or None.
 """
 
 import contextlib

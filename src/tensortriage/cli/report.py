@@ -16,8 +16,8 @@ from tensortriage.values.printable import printable
 from tensortriage.values.registered import registered
 
 GROUP = "tensortriage.cases"
-"""Entry-point group of classes that make a `ShownCase` of a case of another command; an entry is called as the file of
-the case that holds what was found, ``steps`` for ``steps.json``."""
+"""Entry-point group of classes that make a `ShownCase` of a case of another command; an entry has the name of the
+case's result file, ``steps`` for ``steps.json``."""
 
 EPILOG = """\b
 Examples:

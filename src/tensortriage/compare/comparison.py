@@ -22,11 +22,11 @@ class Row:
         op_type: Operator of that node; empty when unknown.
         metrics: How far the target is from the reference.
         judgement: Whether that is within the limit.
-        measure: What ``figure`` is: ``relative RMS error``, or what says more of indices and other exact types, e.g.
-            ``share of ranks beyond a tie``.
+        measure: Name of ``figure``: ``relative RMS error``, or a measure that fits indices and other exact types
+            better, e.g. ``share of ranks beyond a tie``.
         figure: How far off the target is, by its measure.
-        note: Of what an ArgMax, a TopK or a suppression of boxes decides: what was decided, in words. The metrics are
-            then those against what the reference makes of the target's decisions.
+        note: The decision of an ArgMax, a TopK or a suppression of boxes, in words, where the tensor depends on one.
+            The metrics then compare with the reference's results for the target's decision.
         module: Module of the source network that the node comes from, with class and line; empty when unknown.
     """
 
@@ -55,7 +55,8 @@ class Comparison:
         target: Name of the side under suspicion.
         rows: One per compared tensor, in the order of the reference.
         unmatched: Names that could not be compared: on one side only, or of another shape.
-        paired: Names of the reference that the target has under another name, told by their values; with that name.
+        paired: Names of the reference's tensors that the target calls otherwise, recognized by their values, each with
+            the target's name.
 
     Raises:
         DataError: When there is no row (``nothing-compared``).

@@ -1,4 +1,4 @@
-"""How a model that does not fit into memory was cut, in words: what it means for the numbers belongs next to them."""
+"""How a model that does not fit into memory was cut, in words, to be shown next to the numbers that depend on it."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ class Cuts:
 
     Attributes:
         blocks: How many there are.
-        borders: What is carried from each block to those behind it: the names of its results that they use.
+        borders: Names of the results of each block that later blocks use.
         weight_bytes: Size of the model's weights.
         memory_bytes: Memory that may be used.
     """

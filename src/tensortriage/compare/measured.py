@@ -24,7 +24,7 @@ class Measured:
         metrics: By value name, in topological order.
         misshapen: Values that have another shape, or another kind of type, than the stored ones, so that they have no
             figures; each with both in words (see `difference_in_kind`).
-        judged: What the user's tolerance says of those that it was asked about.
+        judged: The user's tolerance's judgement of each value that it covers.
     """
 
     metrics: Mapping[str, Metrics]

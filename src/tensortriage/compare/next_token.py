@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 TOP = 5
-"""Tokens that are compared as the likeliest ones, as accuracy is usually told: top-1 and top-5."""
+"""Numbers of likeliest tokens that are compared, as accuracy is usually reported: top-1 and top-5."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -74,6 +74,6 @@ def has_nan(array: np.ndarray) -> bool:
     """Return whether a floating-point array holds a NaN.
 
     Args:
-        array: Of any shape and element type; types that have no NaN hold none.
+        array: Array of any shape and element type; types that have no NaN hold none.
     """
     return DType.from_numpy(array.dtype).is_float and bool(np.isnan(array.astype(np.float32, copy=False)).any())

@@ -1,10 +1,10 @@
 """A task metric of a target over many samples: how much it loses, how sure that is, and on which samples.
 
-Both engines see the same samples, so that differences are paired: what makes a sample hard for both cancels. The
-interval is the percentile bootstrap's (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13),
-expanded for few samples, of which it would hold the mean too rarely: in 87 % of cases for five (Hesterberg, What
-Teachers Should Know About the Bootstrap, The American Statistician 69, 2015). Where no sample differs there is nothing
-to draw from; then the share of samples that may differ is bounded by Wilson's score interval (1927) for none of n.
+Both engines see the same samples, so that differences are paired: a sample that is hard for both cancels. The interval
+is the percentile bootstrap's (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13), expanded for
+few samples, where it would hold the mean too rarely: in 87 % of cases for five (Hesterberg, What Teachers Should Know
+About the Bootstrap, The American Statistician 69, 2015). Where no sample differs there is nothing to draw from; then
+the share of samples that may differ is bounded by Wilson's score interval (1927) for none of n.
 """
 
 import dataclasses
@@ -29,7 +29,6 @@ class SampleScore:
     """One sample on reference and target.
 
     Attributes:
-        feed: Its name.
         reference: The metric of the reference.
         target: The metric of the target.
         label: The reference's largest score, as an index, row by row; empty where the first output is no scores.
@@ -76,12 +75,13 @@ class TaskComparison:
         difference: Mean of target less reference: below 0 the target is worse.
         low: Lower end of its 95 % interval; None where it is not known (one sample, or none that differs).
         high: Upper end.
-        differing_at_most: Where no sample differs, the largest share that may, with 95 % confidence; else None.
+        differing_at_most: Where no sample differs, the largest share of samples that may, with 95 % confidence; else
+            None.
         worse: Samples on which the target is worse.
         better: Samples on which it is better.
         flips: Samples on which another class wins; None where the first output is no scores.
         worst: The samples that lose most, those that flip first, `MOST_WORST` at most.
-        common: What samples that lose or flip have in common, in words.
+        common: Common traits of samples that lose or flip, in words.
     """
 
     target: str
@@ -102,11 +102,10 @@ class TaskAccuracy:
     """The task metric of a diagnosis.
 
     Attributes:
-        metric: Its name.
         reference: Mean on the reference.
         target: Mean on the target.
         comparison: The target against the reference, sample by sample.
-        least: The smallest mean that will do, where the user said.
+        least: The smallest sufficient mean, where the user gave one.
         remedy: Mean with the remedy, on its engine; None without one.
     """
 
@@ -173,8 +172,8 @@ def interval(differences: np.ndarray, *, seed: int = 0) -> tuple[float, float]:
     """Return the 95 % interval of the mean of paired differences, by the percentile bootstrap.
 
     Args:
-        differences: Of single samples, finite, ``[n]``.
-        seed: Of the draws.
+        differences: Differences of single samples, finite, ``[n]``.
+        seed: Seed of the draws.
     """
     rng = np.random.default_rng(seed)
     count = len(differences)
@@ -208,7 +207,7 @@ def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[st
     """Return differences of bad samples from others: medians a factor of two apart, one label, one shape."""
     if len(bad) < 2 or len(good) < 2:
         return ()
-    told = []
+    clauses = []
     traits: tuple[tuple[str, Callable[[SampleScore], float | None]], ...] = (
         ("margin", lambda sample: sample.margin),
         ("largest input", lambda sample: sample.largest_input),
@@ -216,7 +215,7 @@ def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[st
     for word, trait in traits:
         ours, theirs = (_median([trait(sample) for sample in part]) for part in (bad, good))
         if ours is not None and theirs is not None and (ours > 2 * theirs or theirs > 2 * ours):
-            told.append(f"median {word} {magnitude(ours)}, of the others {magnitude(theirs)}")
+            clauses.append(f"median {word} {magnitude(ours)}, of the others {magnitude(theirs)}")
     for word, values, all_values in (
         ("label", [s.label for s in bad], [s.label for s in good]),
         ("shape", [s.shape for s in bad], [s.shape for s in good]),
@@ -224,8 +223,8 @@ def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[st
         most = max(set(values), key=values.count)
         share, usual = values.count(most) / len(values), all_values.count(most) / len(all_values)
         if most and share > 0.5 and share > 2 * usual:
-            told.append(f"{word} {list(most)} in {percent(share)} of them, in {percent(usual)} of the others")
-    return tuple(told)
+            clauses.append(f"{word} {list(most)} in {percent(share)} of them, in {percent(usual)} of the others")
+    return tuple(clauses)
 
 
 def _median(values: Sequence[float | None]) -> float | None:

@@ -36,7 +36,7 @@ class ClimbResult:
     """The end of a climb.
 
     Attributes:
-        conclusion: Of the rung that was decisive, or of what is known where none was.
+        conclusion: That of the decisive rung, or of the evidence where none was.
         evidence: All that was found out.
         investigation: The question that it is the conclusion on, which may be another than the user's: about the
             target's own model, or about an emulated format.
@@ -55,7 +55,7 @@ def climb(inv: Investigation) -> ClimbResult:
 
 
 class _Climber:
-    """Where a climb has come to: the only place at which evidence is merged, or another question taken up."""
+    """State of a climb: the only place at which evidence is merged, or another question taken up."""
 
     def __init__(self, inv: Investigation) -> None:
         self.inv = inv
@@ -135,7 +135,7 @@ def match(inv: Investigation, evidence: Evidence) -> Conclusion:
 
 
 def inconclusive(inv: Investigation, evidence: Evidence) -> Conclusion:
-    """Nothing was decisive: say what is known and what was excluded."""
+    """Nothing was decisive: state the evidence, and what it excludes."""
     name, _, _ = evidence.worst_feed.worst_output()
     target = inv.question.target
     look = layers_command(inv.question)
@@ -161,7 +161,7 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Conclusion:
 
 
 def out_of_budget(inv: Investigation, evidence: Evidence, answered: Collection[Rung]) -> Conclusion:
-    """The time is over: say what is known, and what was not asked any more."""
+    """The time is over: state the evidence, and the questions that were skipped."""
     inv.record.unasked(*dict.fromkeys(rung.title for rung in ONCE_IT_FAILS if rung not in answered))
     if evidence.results and not evidence.worst_feed.passes:
         name, _, _ = evidence.worst_feed.worst_output()

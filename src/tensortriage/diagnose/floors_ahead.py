@@ -1,8 +1,8 @@
 """The floors of the first feed, evaluated while reference and target are built and run.
 
 They depend on the model, the feed and the target's format, and engines seldom keep every processor busy while they
-build. What they need of the reference, its outputs to be judged by them, is waited for. An evaluation that nobody takes
-up, because the reference is unsound or the target does not build, ends at its next operator.
+build. The reference's outputs, which they judge, are waited for. An evaluation that is not needed, because the
+reference is unsound or the target does not build, ends at its next operator.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ def floors_ahead(inv: Investigation) -> Iterator[Investigation]:
             if golden.done():
                 return None
             golden.set_result(outputs)
-            with contextlib.suppress(EngineError, UsageError, BudgetSpent):  # who takes them up tries another way
+            with contextlib.suppress(EngineError, UsageError, BudgetSpent):  # the caller then tries another way
                 found = floors.result()
                 inv.lab.tally.add(lab.tally)
                 return found

@@ -1,7 +1,7 @@
 """The ladder: the guide's questions in order of cost; `tensortriage.diagnose.climb` asks them until one is decisive.
 
-Each is a rung (`tensortriage.diagnose.rungs.rung`): a question with what it reads and gives, what it costs and how it
-may end. Those that other packages register say which question they come after (`complete`). The table of
+Each is a rung (`tensortriage.diagnose.rungs.rung`): a question with the evidence that it reads and adds, its cost and
+its possible verdicts. Rungs of other packages name the question that they follow (`complete`). The table of
 docs/diagnose.md is made of this one by docs/make_ladder.py.
 """
 
@@ -64,7 +64,7 @@ from tensortriage.errors import EngineMissing
 from tensortriage.values.registered import EntryPoint, registered
 
 GROUP = "tensortriage.rungs"
-"""Entry-point group of rungs of other packages; the name of one is the user's way to tell who registers it."""
+"""Entry-point group of rungs of other packages; its entry's name shows the user which package registers it."""
 
 CONCLUDED = "what is at fault?"
 """The place of other packages' rungs that add facts about a fault; they read `Evidence.concluded`."""
@@ -87,7 +87,7 @@ OF_THE_NUMBERS: tuple[Rung, ...] = (changed_between, check_quantizers)
 """Questions before those about the target's outputs."""
 
 OF_THE_FIRST_RUN: tuple[Rung, ...] = (compare_outputs, scan_ranges, sweep)
-"""Questions that are always asked, also which values evaluated for the floors are beyond formats."""
+"""Questions that are always asked, including which values evaluated for the floors are beyond formats."""
 
 OF_THE_OUTPUTS: tuple[Rung, ...] = (
     runs_as_asked,

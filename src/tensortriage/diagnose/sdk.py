@@ -1,7 +1,7 @@
 """The names for rungs of other packages: names that stay.
 
 A rung is a function decorated with `rung`, registered under `tensortriage.diagnose.ladder.GROUP`. It asks engines
-through ``Investigation.lab``, which remembers, and judges what they answer by the envelope (`disputes`, `distances`).
+through ``Investigation.lab``, which remembers, and judges their answers by the envelope (`disputes`, `distances`).
 """
 
 from tensortriage.compare.judgement.relative_error import error_of as error_of

@@ -1,8 +1,8 @@
 """The border between TensorTriage and an inference engine: two Protocols and the plain data they speak in.
 
-An engine compiles an ONNX file into a session; a session turns a feed into outputs. What goes wrong inside an engine
-surfaces as one of the `EngineError` kinds, so that callers can treat a crash or a hang as an answer. Everything beyond
-that is an optional capability (`tensortriage.engines.capabilities`), which an engine declares.
+An engine compiles an ONNX file into a session; a session turns a feed into outputs. Failures inside an engine surface
+as one of the `EngineError` kinds, so that callers can treat a crash or a hang as an answer. Everything beyond that is
+an optional capability (`tensortriage.engines.capabilities`), which an engine declares.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ class Availability:
 
 RUN_SECONDS = 60.0
 RUN_FACTOR = 20.0
-"""A run may take so long, or so many times as long as the reference's, unless the user says otherwise."""
+"""Default limit of a run, in seconds, and as a multiple of the reference's time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class Limits:
 
 
 LIMIT_REACHED = "memory-limit-reached"
-"""Slug of the error of an engine that needed more than the user's own limit, which says nothing against it."""
+"""Slug of the error of an engine that needed more than the user's own limit, which is no evidence against it."""
 
 
 LARGEST_GROUP = 0.25
-"""Share of all nodes above which a region is no group: an engine that makes one kernel of everything says nothing."""
+"""Share of all nodes above which a region is no group: a plan with one kernel for everything is uninformative."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,11 +76,12 @@ class Region:
         name: The engine's own name of the region.
         nodes: Names of its ONNX nodes (or, where the engine knows only those, of their output values).
         kind: The engine's layer type, e.g. ``FullyConnected``.
-        precision: Label of the element type it computes in, e.g. ``bfloat16``; empty when the engine does not say.
-        implementation: The kernel or tactic, e.g. ``brgemm_avx512_bf16``; empty when the engine does not say.
-        inputs: Names of the values it takes, as the engine calls them; empty when the engine does not say.
+        precision: Label of the element type it computes in, e.g. ``bfloat16``; empty when the engine does not report
+            it.
+        implementation: The kernel or tactic, e.g. ``brgemm_avx512_bf16``; empty when the engine does not report it.
+        inputs: Names of the values it takes, as the engine calls them; empty when the engine does not report them.
         outputs: Names of the output values of the region, in the same way.
-        device: Device or execution provider it runs on; empty when the engine does not say.
+        device: Device or execution provider it runs on; empty when the engine does not report it.
     """
 
     name: str
@@ -99,7 +100,7 @@ class Choice:
 
     Attributes:
         layer: The engine's own name of the layer.
-        tactic: Opaque text with which the engine makes the same choice again.
+        tactic: Opaque text by which the engine repeats the choice.
         implementation: The kernel or algorithm, for people.
         inputs: Type and memory format of every input, in the engine's words.
         outputs: Type and memory format of every output.

@@ -22,7 +22,7 @@ class DeclaredCapability(ABC):  # noqa: B024 - its subclasses have them
 
 
 class RunsOnHardware(DeclaredCapability):
-    """Capability of an engine: it knows the class of hardware that a set of options makes it compute on."""
+    """Capability of an engine: it knows the class of hardware that computes under a set of options."""
 
     @abstractmethod
     def hardware(self, options: Mapping[str, str]) -> str:
@@ -50,7 +50,7 @@ class RunsNetworks(DeclaredCapability):
 
 
 class ReportsPrecision(DeclaredCapability):
-    """Capability of an engine: it can say which number format a set of options makes it compute in."""
+    """Capability of an engine: it reports the number format in which it computes under a set of options."""
 
     @abstractmethod
     def precision(self, options: Mapping[str, str]) -> str:
@@ -88,7 +88,7 @@ class FedOtherwise(DeclaredCapability):
     ) -> Sequence[Sequence[Mapping[str, np.ndarray]]]:
         """Run two feeds at once, each so often, the second in another session of the same model.
 
-        Returns what `tensortriage_worker.feeding.side_by_side` does, before the second one's a result of its session
+        Returns the result of `tensortriage_worker.feeding.side_by_side`, the second one preceded by that of its session
         alone; errors as with `Session.run`.
         """
 
@@ -110,7 +110,7 @@ class TellsTactics(DeclaredCapability):
 
 
 class VariesBuilds(DeclaredCapability):
-    """Capability of an engine: it says whether two builds of one model may differ."""
+    """Capability of an engine: it reports whether two builds of one model may differ."""
 
     @abstractmethod
     def builds_vary(self, options: Mapping[str, str]) -> bool:
@@ -138,7 +138,7 @@ class Calibrates(DeclaredCapability):
 
 
 class QuantizesActivations(DeclaredCapability):
-    """Capability of an engine: it may round activations to few bits by itself where weights have few bits."""
+    """Capability of an engine: it may round activations to few bits unasked where weights have few bits."""
 
     @abstractmethod
     def quantizes_activations(self, options: Mapping[str, str]) -> bool:
@@ -271,7 +271,7 @@ class TranslatesFiles(ArrangesFiles, RunsFiles):
         """Write a given file as an ONNX model with the inputs and outputs of its source model.
 
         Returns:
-            What is known of how it was made, as a clause; empty for nothing.
+            The available account of how it was made, as a clause; empty for nothing.
 
         Raises:
             ModelError: When the file holds something that has no form in ONNX.
@@ -317,7 +317,7 @@ class ShowsValues(DeclaredCapability):
     @property
     @abstractmethod
     def observation(self) -> str:
-        """One word for the way in which values are seen; empty when none are."""
+        """One word for the way in which values become visible; empty when none are."""
 
     @abstractmethod
     def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:

@@ -1,6 +1,6 @@
 """Instructions of this processor, by which engines on it choose kernels and formats.
 
-Flags are what Linux lists; elsewhere nothing is known, and nothing is taken to be missing.
+Flags are those that Linux lists; elsewhere none are known, and none count as missing.
 """
 
 import functools
@@ -25,7 +25,7 @@ PAIRED_BY_TAP = frozenset({"openvino"})
 def sums_in_int16(engine: str = "onnxruntime", flags: frozenset[str] | None = None) -> bool:
     """Return whether an engine's int8 kernels here add pairs of products in saturating int16 (VPMADDUBSW).
 
-    ONNX Runtime and OpenVINO do so on x86 without VNNI; what other engines are made of is not known, so they may.
+    ONNX Runtime and OpenVINO do so on x86 without VNNI; the kernels of other engines are unknown, so they may.
 
     Args:
         engine: Its name.

@@ -1,8 +1,8 @@
 """The cost of a number format alone: every floating-point result rounded to the format, everything else exact.
 
-Formats of blocks (MXFP8, MXFP6, MXFP4, NVFP4) are formats of operands: what a MatMul, Gemm or Conv multiplies, weights
-and activations alike, is rounded in blocks along the axis that it sums over, sums are exact and results float32. That
-is computed by the arithmetic of the engine ``float64``; for all others:
+Formats of blocks (MXFP8, MXFP6, MXFP4, NVFP4) are formats of operands: the operands of a MatMul, Gemm or Conv, weights
+and activations alike, are rounded in blocks along the axis of the sum, sums are exact and results float32. That is
+computed by the arithmetic of the engine ``float64``; for all others:
 
 The model is rewritten so that after every float result a pair of Casts goes to the format and back, and runs in ONNX
 Runtime with all optimizations off, where such pairs survive. No fusion, no other kernels, no accumulation in the

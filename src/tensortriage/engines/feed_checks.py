@@ -17,7 +17,7 @@ def checked_feed(feed: Mapping[str, np.ndarray], inputs: Sequence[ValueSpec]) ->
 
     Args:
         feed: One array per input.
-        inputs: What the session wants; an unknown dtype, rank or dimension accepts anything.
+        inputs: Declared inputs of the session; an unknown dtype, rank or dimension accepts anything.
 
     Raises:
         DataError: For a missing or unknown input, another element type or another shape (slug ``feed-mismatch``).

@@ -51,7 +51,7 @@ class OpenVinoEngine(
 
     name: ClassVar[str] = "openvino"
     options: ClassVar[Mapping[str, str]] = {
-        "precision": "fp32, bf16, fp16, dynamic (as the model is typed) or auto (what the device does by default)",
+        "precision": "fp32, bf16, fp16, dynamic (as the model is typed) or auto (the device's default)",
         "device": "OpenVINO device (default CPU)",
         "threads": "threads for inference (default: all cores)",
         "hint.KEY": "OpenVINO hint: hint.performance, hint.execution or hint.requests",
@@ -69,7 +69,7 @@ class OpenVinoEngine(
         return installed("openvino", "OpenVINO", "pip install openvino")
 
     def precision(self, options: Mapping[str, str]) -> str:
-        """Return the precision word these options make the device compute in; asks OpenVINO when they leave it open.
+        """Return the precision word in which the device computes; asks OpenVINO when the options leave it open.
 
         For ``dynamic`` that is fp32, the widest format that a typed model can ask for.
 
@@ -191,8 +191,9 @@ def _without_numbers(name: str) -> str:
 def _onnx_name(name: str, graph: "Graph") -> str:
     """Return the ONNX node that an OpenVINO operation comes from; empty when OpenVINO made it up.
 
-    OpenVINO calls an operation after its ONNX node or, if its value is a model output, after that value. What it splits
-    off gets a number behind a dot or a word behind a slash; transposed weights (``/transpose_b``) belong to no node.
+    OpenVINO calls an operation after its ONNX node or, if its value is a model output, after that value. The parts of a
+    split node get a number behind a dot or a word behind a slash; transposed weights (``/transpose_b``) belong to no
+    node.
     """
     while True:
         for candidate in (name, _without_numbers(name)):

@@ -1,6 +1,6 @@
 """The ONNX nodes of a region of an optimizing engine, when the engine names only some of them.
 
-Engines name the last operation of what they fused, and some others; a region executes besides these every node on the
+Engines name the last operation of a fused region, and some others; a region executes besides these every node on the
 way back to nodes of other regions. Every node is in one region at most, the first that claims it; nodes that only
 compute constants or shapes are in none unless the engine names them.
 """
@@ -18,19 +18,19 @@ def place(named: Sequence[Iterable[str]], graph: "Graph", inputs: Iterable[str])
     Args:
         named: Per region, the names of nodes that the engine gives for it.
         graph: Index of the model.
-        inputs: Names of the model's inputs: what does not depend on them is constant.
+        inputs: Names of the model's inputs: values that do not depend on them are constant.
     """
-    taken: set[str] = set()
+    claimed: set[str] = set()
     claims: list[list[str]] = []
     for names in named:
-        claims.append([name for name in dict.fromkeys(names) if name and name not in taken])
-        taken.update(claims[-1])
+        claims.append([name for name in dict.fromkeys(names) if name and name not in claimed])
+        claimed.update(claims[-1])
     computed = {node.name for node in graph.descendants(tuple(inputs))}
-    taken |= {node.name for node in graph.nodes if node.name not in computed or {*node.outputs} & graph.shape_like}
+    claimed |= {node.name for node in graph.nodes if node.name not in computed or {*node.outputs} & graph.shape_like}
     placed = []
     for claim in claims:
-        nodes = _executed(claim, graph, taken)
-        taken.update(nodes)
+        nodes = _executed(claim, graph, claimed)
+        claimed.update(nodes)
         placed.append(nodes)
     return placed
 

@@ -1,7 +1,7 @@
 """From an engine's name to an engine: the built-in ones by table, those of other packages by entry point.
 
-Built-in engines resolve without any package metadata, and a name of theirs cannot be taken over by an installed
-package. Modules are imported only when asked for, so that naming one engine never costs the import of another.
+Built-in engines resolve without any package metadata, and an installed package cannot take over their names. Modules
+are imported only on demand, so that naming one engine never costs the import of another.
 """
 
 import contextlib

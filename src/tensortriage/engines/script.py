@@ -1,7 +1,7 @@
 """A user's Python file as an engine, in a worker process, which keeps its side effects away from this process.
 
 ``script:FILE.py[:ATTRIBUTE][,key=value]``. The file needs one thing with ``compile(model_path, options)`` that returns
-an object with ``run(feed) -> dict of arrays``; see `tensortriage_worker.script_adapter` for what else it may offer.
+an object with ``run(feed) -> dict of arrays``; see `tensortriage_worker.script_adapter` for its optional parts.
 """
 
 import platform

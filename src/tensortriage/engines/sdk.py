@@ -1,8 +1,8 @@
 """Stable names for writing an engine, inside this package or outside of it.
 
 `IsolatedEngine` is for engines that work in a worker; `ConvertedEngine` of `tensortriage_engines.converted`, for those
-with a converter, is written with these names. What is about the model loads onnx, and is loaded on first use; import it
-inside functions.
+with a converter, is written with these names. The names about the model load onnx, on first use; import them inside
+functions.
 """
 
 from typing import TYPE_CHECKING

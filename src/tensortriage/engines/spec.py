@@ -11,8 +11,8 @@ from tensortriage.errors import UsageError
 class Hardware(enum.Enum):
     """Classes of hardware by their numerical freedoms; the value is the word ``hardware`` of an engine's spec.
 
-    ``LIGHT`` are CPUs under engines that write kernels of their own, made for phones above all: nothing of what such a
-    kernel may do is usual, and nothing that only GPUs or NPUs do is among it. Of ``ANY`` nothing is known.
+    ``LIGHT`` are CPUs under engines that write kernels of their own, made for phones above all: no freedom of such a
+    kernel is usual, and none is one that only GPUs or NPUs take. Of ``ANY`` nothing is known.
     """
 
     CPU = "cpu"
@@ -51,8 +51,8 @@ class EngineSpec:
         name: Registered name, e.g. ``onnxruntime``.
         options: Option words to values, both as strings, in the order written. For ``script:FILE.py:NAME`` and
             ``torch:FILE.py:NAME`` the file and the name are the options ``file`` and ``attribute``.
-        hardware: The class of hardware that it computes on, when it is said: one of `HARDWARE`. It is written as an
-            option of any engine, ``hardware=npu``, and is none that the engine is given.
+        hardware: The class of hardware that it computes on, when it is given: one of `HARDWARE`. It is written as an
+            option of any engine, ``hardware=npu``, and is not passed to the engine.
     """
 
     name: str
@@ -131,7 +131,7 @@ def spec_text(given: EngineSpec | str) -> str:
 
 
 def spec_list(given: "Sequence[EngineSpec | str] | EngineSpec | str") -> tuple[EngineSpec, ...]:
-    """Return several specs, of which one may be given alone; see `EngineSpec.of`."""
+    """Return several specs, one of which may be given alone; see `EngineSpec.of`."""
     return tuple(map(EngineSpec.of, given if isinstance(given, (list, tuple)) else [given]))
 
 

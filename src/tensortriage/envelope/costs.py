@@ -1,7 +1,7 @@
-"""The cost of explanations: the few ways in which the cost of a row of the registry is found.
+"""The cost of explanations: the few functions by which the cost of a row of the registry is found.
 
-Each takes what is judged (`Setting`), the floors that were measured with it, the rows that a target takes together, and
-the names of values; it returns relative errors by value. None looks at what the target made of the model.
+Each takes the model and its feed (`Setting`), the floors that were measured with it, the rows that a target takes
+together, and the names of values; it returns relative errors by value. None looks at the target's results.
 """
 
 import dataclasses
@@ -50,10 +50,10 @@ def of_freedoms(
     """Return the error that an engine makes which takes several freedoms at once.
 
     Args:
-        setting: What is judged.
-        together: Freedoms, all of which are taken.
+        setting: The model, its feed and its format.
+        together: Freedoms, all of them taken.
         values: Values to measure, in topological order.
-        what: Said while it takes place.
+        what: Progress line.
 
     Returns:
         By value name; inf where an evaluation is not finite, and nothing where a shape depends on the arithmetic.
@@ -64,8 +64,8 @@ def of_freedoms(
     """
     healthy = Healthy.of(setting.model, setting.precision, tuple(together))
     what = what or "the model with the chosen freedoms"
-    asked = whole(values, setting.parts)
-    found = distances(setting, asked, healthy.with_freedoms, what=what)
+    wanted = whole(values, setting.parts)
+    found = distances(setting, wanted, healthy.with_freedoms, what=what)
     costs = {value: healthy.cost_of_freedoms(each) for value, each in by_value(found).items()}
     return {value: cost for value, cost in costs.items() if cost is not None}
 
@@ -142,15 +142,15 @@ def of_draws(setting: Setting, _: Floors, together: Together, values: Sequence[s
 def drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list[float]]:
     """Return the relative errors that rounding makes at outputs, on inputs moved by up to half a step of the format.
 
-    The case keeps them: whoever tells of the draws gets those that the judge went by.
+    The case keeps them: reports show the draws that the judge used.
 
     Raises:
         EngineError: When ONNX Runtime does not evaluate the model.
         ModelError: When the model cannot be rounded.
         UsageError: Likewise.
     """
-    asked = setting.target, setting.model, setting.feed, list(names), draws, list(setting.kept)
-    kept = setting.lab.derived(dict[str, list[float]], "the cost of rounding by chance", *asked)
+    sources = setting.target, setting.model, setting.feed, list(names), draws, list(setting.kept)
+    kept = setting.lab.derived(dict[str, list[float]], "the cost of rounding by chance", *sources)
     return kept.of(lambda: _drawn(setting, names, draws))
 
 
@@ -160,8 +160,8 @@ def _drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list
     if first is None:
         return errors
     rounded = round_results(setting.model, setting.precision, specs=setting.specs(), kept=setting.kept)
-    asked = whole(names, setting.parts)
-    plain, narrow = (select_outputs(_fed_inside(setting, each, first), asked) for each in (setting.model, rounded))
+    wanted = whole(names, setting.parts)
+    plain, narrow = (select_outputs(_fed_inside(setting, each, first), wanted) for each in (setting.model, rounded))
     rng, step = np.random.default_rng(0), float(setting.precision.dtype.finfo.eps)
     with setting.lab.session(PLAIN, plain) as exact, setting.lab.session(PLAIN, narrow) as narrowed:
         for _ in range(draws):
@@ -222,7 +222,7 @@ def first_numbers(setting: Setting) -> dict[str, np.ndarray] | None:
 
 
 def _fed_inside(setting: Setting, model: Model, first: Arrays) -> Model:
-    """Return a model whose first numbers can be fed, where it has no floating-point inputs."""
+    """Return a model whose earliest numbers can be fed, where it has no floating-point inputs."""
     return inject(model, list(first), specs=setting.specs()) if first else model
 
 

@@ -1,11 +1,11 @@
 """How far evaluations of a model lie from the correctly rounded one, tensor by tensor, compared as values arrive.
 
-All are the engine ``float64`` under one arithmetic or another, so what is wrong with an operator there is wrong in
-all of them and widens nothing. Values are compared while they are computed; none is kept.
+All are the engine ``float64`` under one arithmetic or another, so a mistake in an operator there is the same in all of
+them and widens nothing. Values are compared while they are computed; none is kept.
 
-Of what `tensortriage.compare.metrics` tells of a pair, floors need the squares of errors and reference, what is not
-finite, and whether few elements carry all of it. These take three sweeps over finite float32 or float64 numbers in the
-place of some sixteen; any other pair takes the full way.
+Of the figures of `tensortriage.compare.metrics`, floors need the squares of errors and reference, the counts of
+non-finite elements, and whether few elements carry all of the error. These take three sweeps over finite float32 or
+float64 numbers in the place of some sixteen; any other pair takes the full way.
 """
 
 import dataclasses
@@ -75,9 +75,8 @@ class StoredValues:
     """Values that an engine computed of a model, such as the reference's, to be compared as evaluations are.
 
     Attributes:
-        source: Tells answers about different ones apart.
-        values: The values.
-        names: Those that are compared.
+        source: Identity of the values' model and feed.
+        names: The compared values.
     """
 
     source: str
@@ -101,8 +100,8 @@ def distances(
         values: Values to compare, in topological order.
         evaluations: By name.
         stored: Values to be compared as well, under the name `EXTERNAL`.
-        seen: Told every correctly rounded value as it is computed; nothing where all answers are known.
-        what: Said while it takes place.
+        seen: Receives every correctly rounded value as it is computed; nothing where all answers are known.
+        what: Progress line.
 
     Raises:
         EngineError: When an evaluation fails, as for an operator without float64 arithmetic.
@@ -175,8 +174,8 @@ def distance_between(centre: np.ndarray, other: np.ndarray) -> Distance:
     """Return the figures of a pair of tensors of one shape.
 
     Args:
-        centre: What the other is compared with; any type of ONNX.
-        other: What it computed.
+        centre: The tensor to compare with; any type of ONNX.
+        other: The compared tensor.
     """
     if centre.dtype == other.dtype and centre.dtype in SAFE and centre.size:
         with np.errstate(all="ignore"):

@@ -2,11 +2,11 @@
 
 The same rows as for whole tensors, by another norm.
 
-A tensor's radius is an RMS: an element of 1e-20 among elements of size 1 may be anything up to 1e-7, although the
-logarithm, the quotient or the root of it is then another number. An element-wise operator can be right at every
-element, so there the radius is the rounding of the element itself, and what lies below the normal numbers of the type.
-Sums, and what cancels inside, are as accurate as their largest terms: there the largest error that the amplified
-evaluation makes anywhere in the tensor counts everywhere.
+A tensor's radius is an RMS: an element of 1e-20 among elements of size 1 may be anything up to 1e-7, although its
+logarithm, quotient or root is then another number. An element-wise operator can be right at every element, so there the
+radius is the rounding of the element itself, and the distance below the type's normal numbers. Sums, and operators with
+cancellation inside, are as accurate as their largest terms: there the largest error that the amplified evaluation makes
+anywhere in the tensor counts everywhere.
 
 Of scores, which of two is larger means nothing within twice this radius. Scores that were masked out lie orders of
 magnitude away from the others, with errors to match, and are kept apart.
@@ -53,8 +53,8 @@ def radii(
 
     Args:
         op_type: ONNX operator.
-        centre: Its result, correctly rounded, of any shape, in float64.
-        amplified: What the amplified evaluation makes of it; counts where elements have no own scale.
+        centre: The operator's correctly rounded result, of any shape, in float64.
+        amplified: The amplified evaluation's result; it counts where elements have no scale of their own.
         rounded: The result with everything rounded to the engine's format; None where that is the model's own.
         dtype: Type of the result.
         precision: Format that the engine computes in.
@@ -156,7 +156,7 @@ def fp32_radius(scores: np.ndarray, exact: np.ndarray | None) -> np.ndarray:
 
     Args:
         scores: The scores, of any shape.
-        exact: The same evaluated exactly; None where that is not known.
+        exact: The exact result; None where it is unknown.
     """
     spread = np.maximum(_spread(scores, exact), _half_step(scores, Precision.FP32))
     return np.asarray(of_floor(1.0) * spread)
@@ -167,7 +167,7 @@ def format_radius(scores: np.ndarray, rounded: np.ndarray | None, precision: Pre
 
     Args:
         scores: The scores, of any shape.
-        rounded: The same with every result rounded to the format; None where that is not known.
+        rounded: The result with every step rounded to the format; None where it is unknown.
         precision: The format.
     """
     once = np.maximum(_spread(scores, rounded), _half_step(scores, precision))

@@ -1,13 +1,13 @@
 """The healthy evaluations of a model under a set of explanations, and the limits that follow for a value.
 
 The limit of fp32 is measured by evaluations whose every operator is ten times as wrong as a healthy kernel's result.
-What ten times the usual noise does at a tensor is what an engine may do there. Where noise grows smoothly that is ten
-times the floor; where it only flips decisions (a rounding to int8, a comparison) it is what flips cost, and no more.
+The effect of ten times the usual noise at a tensor is an engine's limit there. Where noise grows smoothly that is ten
+times the floor; where it only flips decisions (a rounding to int8, a comparison) it is the cost of flips, and no more.
 
-For a narrower format the prediction is the error that remains when every operator is exact and its result is rounded
-to the format, and so with what engines choose besides. Models that cut values to whole numbers (positions to the
-buckets of relative attention) are also evaluated with results passed on unrounded where engines fuse: a value on the
-edge falls to one side with one rounding more, and to the other with one less.
+For a narrower format the prediction is the error that remains when every operator is exact and its result is rounded to
+the format; so for the engines' other choices. Models that cut values to whole numbers (positions to the buckets of
+relative attention) are also evaluated with results passed on unrounded where engines fuse: a value on the edge falls to
+one side with one rounding more, and to the other with one less.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ class Healthy:
     Attributes:
         order: In fp32, with sums in other orders and narrow types as engines compute them.
         format: In the target's format; none for fp32 and wider.
-        taken: In it with freedoms taken: those that engines take together, and those that are additive.
+        taken: Those in it with freedoms: the freedoms that engines take together, and the additive ones.
         precision: The target's format.
     """
 
@@ -61,8 +61,8 @@ class Healthy:
         Args:
             model: The model (whole, or exploded).
             precision: The target's format.
-            freedoms: What engines choose besides, all of it.
-            orders: By what healthy fp32 evaluations of it differ; none where no fp32 floor is asked for.
+            freedoms: All other freedoms that engines have.
+            orders: Differences between healthy fp32 evaluations of it; none where no fp32 floor is needed.
             kept: Nodes of the model that compute in fp32 whatever the format.
         """
         order = {each.name: each.evaluation() for each in orders}
@@ -78,7 +78,7 @@ class Healthy:
 
     @classmethod
     def of_types(cls, typed: Model, freedoms: Sequence[Explanation]) -> Self:
-        """Return those of a model whose types say what is narrow: sums stored in float32 are kept in float32."""
+        """Return those of a model whose types set the narrow values: sums stored in float32 are kept in float32."""
         options = functools.reduce(operator.or_, (each.options for each in freedoms), {"accumulated": "narrow"})
         return cls({}, {}, [with_fused_variant(typed, "taken", options)], Precision.FP32)
 
@@ -99,7 +99,7 @@ class Healthy:
         return {**self.order, **self.format, **self.with_freedoms}
 
     def fp32_floor(self, figures: Figures) -> float:
-        """Return the floor of a value in fp32: that of the evaluation that is farthest off."""
+        """Return the floor of a value in fp32: that of the evaluation that is furthest off."""
         return max((floor_of_amplified(figures[name]) for name in self.order if name in figures), default=0.0)
 
     def floor(self, figures: Figures) -> float:
@@ -112,8 +112,8 @@ class Healthy:
     def cost_of_freedoms(self, figures: Figures) -> float | None:
         """Return the error that an engine makes at a value which takes the freedoms; inf where one is not finite.
 
-        What is additive is done by other ops than the rest: what each adds to the format's own error is added up in
-        quadrature. None where the value has another shape then.
+        Additive freedoms are taken by other ops than the rest: their contributions to the format's own error are added
+        in quadrature. None where the value has another shape then.
         """
         if not self.taken or not self.with_freedoms.keys() <= figures.keys():
             return None

@@ -1,8 +1,8 @@
 """The definition of an explanation: one way in which a healthy engine may differ from its reference, as data.
 
-An explanation excuses an error by what it costs and no more. Its row in `tensortriage.envelope.registry` says which
-function finds the cost, which limit a cost gives, what else must hold, which hardware does it in which formats, and how
-usual that is. `tensortriage.envelope.judge` walks the rows; nothing anywhere asks which one it has before it.
+An explanation excuses an error by its cost and no more. Its row in `tensortriage.envelope.registry` names the function
+for the cost, the limit for a cost, further conditions, the hardware and formats in which engines take it, and how
+common that is. `tensortriage.envelope.judge` walks the rows; no code depends on which row it has.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ PREDICTED = (*ROUNDED, Precision.TF32, *BLOCK_FORMATS)
 """Formats whose error can be predicted; TF32 and formats of blocks shorten operands of products, not results."""
 
 Cost = Callable[..., Mapping[str, float]]
-"""Finds what explanations cost values, as relative errors by name: a function of `tensortriage.envelope.costs`."""
+"""Finds the cost of explanations, as relative errors by name: a function of `tensortriage.envelope.costs`."""
 
 Allows = Callable[[float, ErrorFigures], float]
 """Returns the largest error of a value that a cost explains; of its figures none counts that the target made."""
@@ -71,21 +71,21 @@ class Explanation:
 
     Attributes:
         name: Short name, for files.
-        words: What it is, after the name of an operator and a colon: ``sums kept in fp16, usual on GPUs``.
-        source: Where its size comes from.
+        words: The explanation, after the name of an operator and a colon: ``sums kept in fp16, usual on GPUs``.
+        source: Source of its size.
         cost: Returns the cost.
         allows: Returns the limit that a cost gives.
         needs: Further conditions.
-        options: Of the engine ``float64``, on top of those of the target's format; where it is evaluated.
+        options: Options of the engine ``float64``, on top of those of the target's format; where it is evaluated.
         rewrite: Returns the model that shows its cost; None where it costs nothing.
         draws: Number of evaluations on moved inputs.
         applies: Returns whether it concerns a model.
         avoided: How to avoid it, for people; empty when there is no general way.
         hardware: Classes of hardware that may do it; `Hardware.ANY` always may.
         engines: Engines of these classes that do it; empty for all.
-        formats: Formats of the target in which engines do it, and how common that is.
+        formats: Formats of the target in which engines take it, and how common that is.
         operators: ONNX operators it concerns; empty for those whose results it changes.
-        additive: Whether no op combines it with others: its cost is evaluated by itself, and added to theirs.
+        additive: Whether no op combines it with others: its cost is evaluated separately, and added to theirs.
     """
 
     name: str
@@ -129,10 +129,9 @@ Together = tuple[Explanation, ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Held:
-    """Errors compared with what explanations predict.
+    """Errors compared with the predictions of explanations.
 
     Attributes:
-        explanations: The explanations.
         predicted: Relative error that they cost, by value.
         gaps: Excess over the prediction in dB, of outputs that stand out.
         limits: Largest allowed error of each of these outputs.
@@ -194,10 +193,10 @@ def evaluation(options: Mapping[str, str]) -> EngineSpec:
 
 
 CORRECTLY_ROUNDED = evaluation({})
-"""The model as its types say, every result correctly rounded: what all other evaluations are compared with."""
+"""The model as its types prescribe, every result correctly rounded: the centre of all comparisons."""
 
 AMPLIFIED_FP32 = evaluation({"accumulator": "fp32", "functions": "cpu", "amplify": f"{MATCH_FACTOR:g}"})
-"""A healthy fp32 evaluation whose every operator errs `MATCH_FACTOR` times as much."""
+"""A healthy fp32 evaluation, whose every operator errs `MATCH_FACTOR` times as much."""
 
 FOLDED = evaluation({"rounding": "none", "norms": "folded"})
 """Nothing rounded between operators, and weights as engines keep them that fold BatchNormalizations."""
@@ -227,7 +226,7 @@ class Fused:
     """Functions that a target fuses with the nodes of their operands, run on golden operands.
 
     Attributes:
-        chosen: Freedoms that account for what such pieces are off by, by value, where no op of them is wrong alone.
+        chosen: Freedoms that explain the errors of such pieces, by value, where no op of them is wrong alone.
         wrong: Whether one is further off than any accounts for.
         certain: Whether one is further off than a healthy kernel that also rounds inside.
     """
@@ -244,14 +243,14 @@ class SeenTarget(Protocol):
         """Return the figures of values in its own run; empty where it shows none, or showing them is another run."""
 
     def alone(self, *, asked: bool = True) -> Alone | None:
-        """Return its ops run one by one; None where it cannot run them, or if unknown and not ``asked``."""
+        """Return its ops run one by one; None where it cannot run them, or if they were not run and not ``asked``."""
 
     def are_harmless(self, values: Sequence[str]) -> bool:
-        """Return whether what some ops are off by alone does not make the error, injected into the reference's run."""
+        """Return whether the local errors of some ops, injected into the reference's run, do not make the error."""
 
     def fused(self, *, windows: bool = False) -> Fused:
         """Return the measurements of functions fused with the nodes of their operands.
 
         Args:
-            windows: Whether other regions, and windows of a few ops, are asked for as well where these show nothing.
+            windows: Whether other regions, and windows of a few ops, are tested as well where these show nothing.
         """

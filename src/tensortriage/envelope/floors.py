@@ -1,6 +1,6 @@
 """Noise floors: the relative error that a healthy engine must be allowed at every tensor, by fp32 and by its format.
 
-They are what the first rows of the registry cost, measured together. Where the evaluator lacks an operator, or is
+They are the cost of the first rows of the registry, measured together. Where the evaluator lacks an operator, or is
 itself in doubt, *input jitter* takes over: every float input moved by at most one ulp on an engine of its own, and the
 format emulated by ONNX Runtime.
 """
@@ -47,10 +47,10 @@ def floors_of(
     Args:
         setting: The model, the feed, and the target.
         values: Values whose floors are wanted, in topological order.
-        judged: What the reference computed, to be judged by the envelope; it enters no floor.
-        specs: Dtypes and shapes of the model's values as far as they are known; None for what the setting says.
-        seen: Told every value of the envelope's centre while it is evaluated.
-        what: Said while it takes place, e.g. ``every layer``.
+        judged: The reference's values, to be judged by the envelope; they enter no floor.
+        specs: Dtypes and shapes of the model's values as far as they are known; None for the setting's.
+        seen: Receives every value of the envelope's centre while it is evaluated.
+        what: Completes the progress line, e.g. ``every layer``.
     """
     if setting.trusts_float64:
         with contextlib.suppress(EngineError, UsageError):
@@ -113,16 +113,16 @@ def envelope_floors(
 ) -> Floors:
     """Measure the floors of values of a model on one feed, from nothing but these two.
 
-    So of the parts of outputs among them, but for those that are noise: a part that healthy engines disagree about, as
-    scores that no float32 Sigmoid can tell from 0, is nothing to lose.
+    So of the parts of outputs among them, but for those that are noise: a part on which healthy engines disagree, such
+    as scores that are 0 for any float32 Sigmoid, is nothing to lose.
 
     Args:
         evaluated: The model and the feed.
         values: Values whose floors are wanted, in topological order.
         healthy: The evaluations that they are found by.
         judged: The reference's values, to be judged by the envelope.
-        seen: Told every value of the centre while it is evaluated.
-        what: Said while it takes place, e.g. ``every layer``.
+        seen: Receives every value of the centre while it is evaluated.
+        what: Completes the progress line, e.g. ``every layer``.
 
     Raises:
         EngineError: When the model cannot be evaluated, as for an operator without float64 arithmetic.
@@ -155,10 +155,10 @@ def emulate(
     Args:
         setting: The model, the feed, and the target.
         values: Values that are compared.
-        golden: What they are compared with.
+        golden: The values to compare with.
         specs: Dtypes and shapes of the model's values.
-        what: Said while it takes place.
-        kept: Nodes that stay in fp32, beside those of the setting.
+        what: Progress line.
+        kept: Nodes that stay in fp32, in addition to those of the setting.
     """
     rounded = round_results(setting.model, setting.precision, specs=specs, kept=tuple({*setting.kept_here, *kept}))
     label = f"{what} with results rounded to {setting.precision.value}"
@@ -194,8 +194,8 @@ def _figures(
 def _jittered(setting: Setting, values: Sequence[str], *, what: str) -> Mapping[str, float]:
     """Return how far values of a model on an engine of its own move when every float input does by at most one ulp.
 
-    Neither reference nor target has a part in it. Jitter does not see the rounding inside the graph: that is let grow
-    like a random walk along it.
+    Neither reference nor target has a part in it. Jitter does not see the rounding inside the graph: that is assumed to
+    grow like a random walk along it.
     """
     feed = setting.feed
     moved = Feed(f"{feed.name} jittered", jitter(feed.tensors), feed.origin)

@@ -73,11 +73,11 @@ def limit_of(healthy: Healthy, figures: Figures, count: int) -> Limit:
 def typed_limits(setting: Setting, typed: Model, golden: Arrays) -> dict[str, Limit]:
     """Return the limits of the outputs of a model typed in a narrow format, on hardware whose choices are known.
 
-    Sums whose results are stored in float32 stay in float32; engines of the target's class choose how others are kept.
+    Sums whose results are stored in float32 stay in float32; engines of the target's class choose the type of others.
 
     Args:
         setting: The model, its feed, and the target.
-        typed: The model whose types say what is computed in which format.
+        typed: The model whose types set the format of each value.
         golden: The right values of its outputs.
 
     Returns:
@@ -114,11 +114,11 @@ def healthy_values(
     """Return the values of a model's healthy evaluations on one feed.
 
     Args:
-        lab: Where engines are asked.
+        lab: The lab that asks engines.
         model: The model.
         feed: Its inputs.
-        values: Values that are asked about, in topological order.
-        target: The engine whose format and hardware count.
+        values: The wanted values, in topological order.
+        target: The engine with the format and the hardware.
 
     Raises:
         EngineError: When the model cannot be evaluated.

@@ -1,13 +1,13 @@
-"""The judge: what a healthy engine may do at each value, decided by the rows of one registry.
+"""The judge: the healthy error of each value, decided by the rows of one registry.
 
 `WALK` is their order, in stages: `run` and edits take all of them in one go (`Judge.walk`), `diagnose` takes each at a
 question of its ladder (`Judge.take`) and looks for faults between them. A stage takes sets of rows, evaluates one only
-while a value still stands out, and ends for each value at the first set that explains it. What else has to hold (values
-inside, ops alone) is asked of the target when a set is about to count. A row that cannot be evaluated, or whose cost is
-NaN or Inf, allows nothing.
+while a value still stands out, and ends for each value at the first set that explains it. Further conditions (values
+inside, ops alone) are measured on the target when a set is about to count. A row that cannot be evaluated, or whose
+cost is NaN or Inf, allows nothing.
 
-What an output is put together of (`tensortriage.model.inspect.output_parts`) is judged as if each were an output: its
-floor and its costs are those of its elements, in the same evaluations.
+The parts that an output is composed of (`tensortriage.model.inspect.output_parts`) are judged as if each were an
+output: its floor and its costs are those of its elements, in the same evaluations.
 
 Values that a target shows inside its own run are judged by the same limits, and so are ops that are fed with golden
 operands (`tensortriage.envelope.ops`): as one exploded model they are a model like any other.
@@ -59,7 +59,7 @@ class Stage:
 
     Attributes:
         sets: Returns its sets of rows, those that allow least first.
-        needs: What else has to hold of each; None for what its rows need.
+        needs: Further conditions on each; None for those of its rows.
     """
 
     sets: Callable[["Judge"], Iterable[Together]]
@@ -71,10 +71,10 @@ class Judge:
 
     Args:
         setting: The model, the feed, and the target.
-        floors: Those of its outputs, and of values inside that are looked at.
+        floors: Floors of its outputs, and of the examined values inside.
         figures: The target's outputs and their parts against the reference's, by name.
         errors: Relative errors where they are not those of the figures: inf after a decision that is no tie.
-        shown: What the target shows beside; None where it cannot be asked.
+        shown: The target's inner values; None where the target cannot show them.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Judge:
             yield from ((each,) for each in self.freedoms(None) if each.operators)
 
     def everywhere(self) -> Iterator[Together]:
-        """Yield the same of a target of no known class whose ops cannot be run alone, and that shows values inside."""
+        """Yield the same of a target of unknown class whose ops cannot run alone, and that shows values inside."""
         if not self.setting.hardware.has_habits and self.may_choose and self.inside() and self.alone() is None:
             yield from self.single()
 
@@ -197,7 +197,7 @@ class Judge:
         return not all(map(near_prediction, gaps.values()))
 
     def in_format(self) -> Held:
-        """Hold the outputs against the predicted cost of rounding to the target's format; see `standing_out`.
+        """Compare the outputs with the predicted cost of rounding to the target's format; see `standing_out`.
 
         Ten numbers may be 11 dB off by chance; inside, tensors are large. Where an output is `excused`, they have to
         be explained as well, but where marking them moved the outputs.
@@ -230,7 +230,7 @@ class Judge:
         Args:
             together: The set.
             names: The outputs; None for those that stand out, or all where none does.
-            needs: What else has to hold; None for what the rows need.
+            needs: Further conditions; None for those of the rows.
 
         Raises:
             TriageError: When its cost cannot be evaluated.
@@ -244,7 +244,7 @@ class Judge:
         return dataclasses.replace(held, unmet=self.unmet(held, needs)) if held.explained else held
 
     def against(self, together: Together, costs: Mapping[str, float], names: Sequence[str]) -> Held:
-        """Hold outputs against costs that are known."""
+        """Compare outputs with known costs."""
         kept = together[0].cost is of_format  # half of the signal, where the format overflows
         predicted = {name: cost for name, cost in costs.items() if kept or math.isfinite(cost)}
         words, basis = tuple(each.name for each in together), Basis.FORMAT
@@ -303,13 +303,13 @@ class Judge:
         return ""
 
     def alone(self, *, asked: bool = True) -> Alone | None:
-        """Return the target's ops run one by one; None where that cannot be had."""
+        """Return the target's ops run one by one; None where it cannot run them."""
         return None if self.shown is None else self.shown.alone(asked=asked)
 
     def taken_at(self, held: Held) -> tuple[int, int]:
         """Return at how many values of the target's own run a freedom is taken, and at how many it would show.
 
-        It is where an error is nearer to what is predicted with the freedom than to what is predicted without.
+        It is taken where an error is nearer to the prediction with the freedom than to the one without.
         """
         (freedom,), graph, seen = held.explanations, self.setting.model.graph, self.inside()
         known = {*seen, *self.setting.feed.tensors}
@@ -327,7 +327,7 @@ def expected_limits(setting: Setting, floors: Floors, counts: Mapping[str, int])
 
     Args:
         setting: The model, the feed, and the target.
-        floors: Of the values that are asked about.
+        floors: Floors of the examined values.
         counts: Their elements, by name.
     """
     chosen: Mapping[str, float] = {}
@@ -360,7 +360,7 @@ EXPECTED = Stage(Judge.expected)
 """Freedoms expected of all engines of the target's class."""
 
 INTEGERS, AMPLIFIED = rows(of_rewrite, of_int16), rows(of_moved_inputs)
-"""The model in another arithmetic; and what moves its outputs by as much as rounding its inputs."""
+"""The model in another arithmetic; and a change of its inputs as large as their rounding."""
 
 BY_OPS = Stage(Judge.by_ops, Needs(alone=1.0, makes_it=True))
 """Freedoms of ops seen in isolation: inner values add nothing."""

@@ -1,8 +1,8 @@
-"""Where limits are made: the largest error that a healthy engine may have, from what evaluations of the model show.
+"""The place of all limits: the largest error that a healthy engine may have, from evaluations of the model.
 
 Every formula that turns a floor, a prediction or draws into a limit stands here and nowhere else; a test holds that.
-None takes anything of the pair that is judged but how many elements it has. `tensortriage.envelope.judge` says which
-explanation's limit counts, `tensortriage.compare.judgement.within` compares errors with limits.
+None depends on the judged pair but by its number of elements. `tensortriage.envelope.judge` decides which explanation's
+limit counts, `tensortriage.compare.judgement.within` compares errors with limits.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ class Limit:
 
     Attributes:
         error: The error, relative to the RMS of the reference; a share of unequal elements for exact types.
-        basis: What it rests on.
+        basis: Source of the limit.
         by: Names of the explanations that allow it.
     """
 
@@ -88,11 +88,11 @@ def of_equal(predicted: float) -> float:
 
 
 def floor_of_amplified(amplified: ErrorFigures) -> float:
-    """Return the fp32 floor of which an evaluation shows `MATCH_FACTOR` times as much; inf where that is not finite.
+    """Return the fp32 floor by an evaluation that errs `MATCH_FACTOR` times as much; inf where that is not finite.
 
-    Noise of all elements varies by chance as `of_prediction` says. Where some elements carry all of it (roundings to
-    int8, or comparisons, that fell on the other side), there are ten times as many of them as in a healthy engine, and
-    so chance is allowed for.
+    Noise of all elements varies by chance as `of_prediction` describes. Where some elements carry all of it (roundings
+    to int8, or comparisons, that fell on the other side), there are ten times as many of them as in a healthy engine,
+    and so chance is allowed for.
     """
     error = error_of(amplified)
     if not math.isfinite(error):  # NaN or Inf at one end of the noise: no finite error is a fault here
@@ -103,7 +103,7 @@ def floor_of_amplified(amplified: ErrorFigures) -> float:
 
 
 OPS_IN_FP32 = MATCH_FACTOR / SUSPECT_RATIO
-"""How many limits of an op a healthy fp32 engine may be off by at what it is made of."""
+"""Largest local error of an op of a healthy fp32 engine, in limits of that op."""
 
 ROUNDED_ONCE = of_floor(least_floor(Precision.FP32))
 """Largest error that is within any fp32 floor: that of a value rounded once."""
@@ -130,9 +130,9 @@ def healthy(
     Args:
         count: Elements of the value.
         fp32_floor: Its floor in fp32.
-        predicted: What rounding to the target's format is predicted to cost there; None for fp32 and wider formats.
-        chosen: What the target's hardware is predicted to cost there when it takes all of its freedoms; None where
-            that is not known, and inf, which allows nothing, where it is not finite.
+        predicted: The predicted cost of rounding to the target's format there; None for fp32 and wider formats.
+        chosen: The predicted cost there of all freedoms of the target's hardware; None where it is unknown, and inf,
+            which allows nothing, where it is not finite.
         freedoms: Names of these.
     """
     chosen = chosen if chosen is not None and math.isfinite(chosen) else None
@@ -201,7 +201,7 @@ def of_engine_on_file(cost: float, noise: float, limit: float) -> Limit:
     """Return the error, against a network, of a healthy engine that runs a file which rounds it.
 
     Args:
-        cost: How far the file, computed as it says, is from its unrounded form.
+        cost: Distance of the file, computed as it is, from its unrounded form.
         noise: How far another rounding of its constants moves that.
         limit: How far the unrounded form may be from the network.
     """
@@ -232,8 +232,8 @@ def of_conversion(figure: Metrics, cost: float, precision: Precision) -> Limit:
     """Return the error that a converted model may have.
 
     Args:
-        figure: Of the output; integers and booleans that rounded numbers decide may differ.
-        cost: What rounding every result to the format costs it.
+        figure: Figure of the output; integers and booleans that rounded numbers decide may differ.
+        cost: The cost of rounding every result to the format.
         precision: The format.
     """
     if figure.exact:

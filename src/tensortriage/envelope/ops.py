@@ -1,10 +1,9 @@
 """The error limits of ops that are fed with golden operands: alone, or in pieces, all in one exploded model.
 
-An op may err twice as much as its format costs it. Only what is beyond that is asked about freedoms, on the operands
-that the engine had: what would the operator give on an engine that takes this freedom? An error no larger than that is
-no fault, and the freedom is remembered, to be told in words. On hardware that is not known, a freedom counts only if
-the engine takes it at least at half of the operators of a kind where it would show: one product of many that is off by
-so much is a fault of that one.
+An op may err twice as much as its format costs it. Only beyond that are freedoms considered, on the operands that the
+engine had: what would the operator give on an engine that takes this freedom? An error no larger than that is no fault,
+and the freedom is remembered for the report. On unknown hardware, a freedom counts only if the engine takes it at least
+at half of the operators of a kind where it would show: one product of many with such an error is a fault of that one.
 """
 
 import contextlib
@@ -27,10 +26,11 @@ from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.ir.graph import Graph
 
 OpTypes = Callable[[str], frozenset[str]]
-"""Returns the operators that make a value out of what was fed."""
+"""Returns the operators that make a value out of the inputs."""
 
 MOST_PEERS = 16
-"""Ops of the same kinds that are asked about beside the suspects, to see whether a freedom is a habit of the engine."""
+"""Ops of the same kinds that are tested together with the suspects, to see whether a freedom is a habit of the
+engine."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ def op_limits(
     """Return the limits of ops, with the freedoms that their engine chose.
 
     Args:
-        setting: The exploded model, what it was fed with, and the target.
+        setting: The exploded model, its feed, and the target.
         floors: Floors of its values.
         errors: Relative errors of its values on the target.
-        op_types: What makes a value.
-        what: Said while it takes place.
+        op_types: Returns the operators that make a value.
+        what: Progress line.
     """
     plain = OpLimits.plain(floors)
     suspects = [value for value, error in errors.items() if (plain.over(value, error) or 0.0) > 1.0]
@@ -102,9 +102,9 @@ def with_freedoms(
 
     Args:
         plain: Limits without any freedom.
-        costs: What each freedom makes of suspects and of their peers, the operators of the same kinds.
+        costs: The effect of each freedom on suspects and on their peers, the operators of the same kinds.
         errors: Relative error of each of these values on the target.
-        op_types: What makes a value.
+        op_types: Returns the operators that make a value.
         suspects: Values beyond their plain limit.
         hardware: The target's class.
     """

@@ -1,9 +1,9 @@
 """Evaluations side by side: while values of each are compared, the next ones are computed.
 
 numpy lets other threads work while it computes, so evaluations that are compared value by value need not wait for one
-another. Each computes ahead of who reads it until what waits to be read is as large as it may be: a product takes long
-to compute and long to compare, and the reshapes behind it neither, so that one value ahead would seldom be enough. A
-value that is larger than that is computed ahead by itself.
+another. Each computes ahead of its reader until the unread values reach their size limit: a product takes long to
+compute and long to compare, and the reshapes behind it neither, so that one value ahead would seldom be enough. A value
+that is larger than that is computed ahead alone.
 """
 
 import contextlib
@@ -25,10 +25,10 @@ def prefetched(
 ) -> Iterator[list[Iterator[Item]]]:
     """Yield iterators over the items of others, each of which computes its next items in a thread.
 
-    The first item of each is asked for by the caller's thread: what an evaluation prepares, several share.
+    The first item of each is computed by the caller's thread: several evaluations share their preparation.
 
     Args:
-        sources: Iterators that nobody else reads; what one raises is raised where its item is read.
+        sources: Iterators without another reader; an exception of one is raised where its item is read.
         size: Returns the bytes of an item.
         room: Bytes of items that may wait to be read, of each source; the next one is computed while there are fewer.
     """
@@ -60,7 +60,7 @@ class _Shelf(Generic[Item]):
         self._changed = threading.Condition()
 
     def fill(self, source: Iterator[Item]) -> None:
-        """Compute items until there are none left, or nobody needs them."""
+        """Compute items until there are none left, or no reader needs them."""
         try:
             while self._has_room():
                 try:
@@ -95,7 +95,7 @@ class _Shelf(Generic[Item]):
             self._changed.notify_all()
 
     def _has_room(self) -> bool:
-        """Wait until there is; False when nobody needs more."""
+        """Wait until there is; False when no reader needs more."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or not self._items or self._held < self._room)
             return not self._closed

@@ -1,6 +1,6 @@
 """Judges a reference by the envelope: values that no healthy engine would compute from this model are not the truth.
 
-Nor are those of kernels that lose what does not fit in int16, which exist on some processors.
+Nor are those of kernels that saturate int16, which exist on some processors.
 """
 
 import dataclasses
@@ -36,9 +36,9 @@ class Dispute:
 
     Attributes:
         value: Its name.
-        error: Relative RMS error against the model evaluated as its types say; inf for another shape.
-        limit: What healthy engines make of it at most.
-        shape: Shape in the reference, where that differs from what the model gives.
+        error: Relative RMS error against the model evaluated as its types prescribe; inf for another shape.
+        limit: The largest healthy error there.
+        shape: Shape in the reference, where that differs from the model's.
     """
 
     value: str
@@ -64,9 +64,9 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
     Values in float64 may also be those of an evaluation in float64 throughout, which is right in its own way.
 
     Args:
-        lab: Where the model is evaluated.
+        lab: The lab that evaluates the model.
         model: The model.
-        feed: The inputs that the values are said to belong to.
+        feed: The inputs that the values are claimed to belong to.
         values: Names of stored values, in topological order.
         reference: The values.
 
@@ -74,8 +74,8 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
         EngineError: When the model cannot be evaluated.
         UsageError: Likewise.
     """
-    told = digest(*(feed_digest({name: np.asarray(reference[name])}) for name in values if name in reference))
-    judged, what = StoredValues(told, reference, values), "the reference's values"
+    identity = digest(*(feed_digest({name: np.asarray(reference[name])}) for name in values if name in reference))
+    judged, what = StoredValues(identity, reference, values), "the reference's values"
     floors = envelope_floors(EvaluatedModel(lab, model, feed), values, healthy_in(model), judged=judged, what=what)
     found = outside_envelope(floors, values)
     for name in values:
@@ -98,8 +98,8 @@ def _shape(store: TensorStore, name: str) -> tuple[int, ...]:
 def cut_off(lab: Lab, engine: EngineSpec, model: Model, feed: Feed) -> float:
     """Return how far an engine is off on a model for int8 weights alone; 0 where it is not, or float64 is no way out.
 
-    It is asked for the same with weights in uint8, which stand for the same numbers; OpenVINO, which computes otherwise
-    with these, is compared with what is foreseen.
+    It runs the same with weights in uint8, which stand for the same numbers; OpenVINO, which computes otherwise with
+    these, is compared with the prediction.
     """
     other = unsigned_weights(model) if sums_in_int16(engine.name) else None
     if other is None:

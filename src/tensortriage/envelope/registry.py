@@ -1,8 +1,8 @@
 """The freedoms of a healthy engine against its reference: one table, in the order in which it is walked.
 
-A row excuses an error by what it costs and no more. What comes first allows least, or is asked of the model alone;
-what comes last needs the target's ops as well. Freedoms stand in one block: those that all engines of a class take are
-expected before anything else is asked, the others count where ops take them (`tensortriage.envelope.judge`).
+A row excuses an error by its cost and no more. The first rows allow least, or depend on the model alone; the last ones
+need the target's ops as well. Freedoms stand in one block: those that all engines of a class take are expected before
+anything else is measured, the others count where ops take them (`tensortriage.envelope.judge`).
 """
 
 import functools
@@ -335,7 +335,7 @@ def freedoms_of(
         precision: The format.
         usual: How usual that is there; None for any.
         engine: The name of one; empty where no more than its class is known.
-        op_types: Operators of which one has to be concerned; None for any.
+        op_types: Operators, one of which must be in the model; None for any.
     """
     return tuple(
         each

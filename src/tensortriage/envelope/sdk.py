@@ -1,6 +1,6 @@
 """Stable names for packages that run engines and judge them, besides `tensortriage.sdk` and `tensortriage.api`.
 
-The lab and what it runs, healthy evaluations, limits, and how an error is measured. All of it is loaded at once; import
+The lab and its engines, healthy evaluations, limits, and the measure of an error. All of it is loaded at once; import
 it where a command works, not where it is declared.
 """
 

@@ -22,10 +22,10 @@ from tensortriage.values.store import TensorStore
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting(EvaluatedModel):
-    """A model on a feed, as a target computes it. Nothing of what the target made of it is in here.
+    """A model on a feed, as a target computes it, without the target's results.
 
     Attributes:
-        target: The engine whose number format and class of hardware count.
+        target: The engine with the number format and the class of hardware.
         reference: The engine assumed to be right.
         golden: Returns the reference's value of every tensor of the model.
         golden_outputs: Returns those of its outputs alone.
@@ -105,8 +105,8 @@ class Floors:
     Attributes:
         fp32: Floor of a healthy fp32 engine; it may be `MATCH_FACTOR` times as far off.
         target: Floor of a healthy engine in the target's format; equals ``fp32`` for fp32.
-        emulated: Figures of the emulated format, where one was emulated; with their NaN and Inf counts they tell what
-            the format cannot hold.
+        emulated: Figures of the emulated format, where one was emulated; their NaN and Inf counts show values beyond
+            the format.
         source: How the fp32 floor was found: ``envelope`` or ``input jitter``.
         reference: Figures of the reference's own values against the centre of the envelope, as far as it was judged.
     """
@@ -133,7 +133,7 @@ class Floors:
         Args:
             value: Its name.
             count: Its elements.
-            chosen: What the freedoms of the target's hardware cost there; None where that is not known.
+            chosen: The cost there of the freedoms of the target's hardware; None where it is unknown.
             freedoms: Names of these.
         """
         predicted = self.target.get(value) if self.emulated else None

@@ -1,14 +1,14 @@
-"""Does a file represent a network, although it stores or computes rounded numbers? And what does the rounding cost?
+"""Does a file represent a network, although it stores or computes rounded numbers? And what is the cost of rounding?
 
 A quantized or narrow file is evaluated as it was before it was rounded: its quantizers pass numbers on unrounded, its
-constants are what they are. That is the network it stands for, however its nodes were fused, folded or renamed, up to
-the rounding of its constants. How much that may be is seen by moving each constant by up to half of its step at random:
-a right file lies about as far from its network as two such draws lie from it, and a wrong weight, scale, zero point,
-axis or attribute further. Nothing is matched for that, neither nodes nor names.
+constants stay. That is the network it stands for, however its nodes were fused, folded or renamed, up to the rounding
+of its constants. The effect of that is measured by moving each constant by up to half of its step at random: a right
+file lies about as far from its network as two such draws lie from it, and a wrong weight, scale, zero point, axis or
+attribute further. Nothing is matched for that, neither nodes nor names.
 
-What a Clip or Relu did that lives in the range of a quantizer is kept by cutting off as quantizers do; where a range is
-too narrow on purpose, cutting off is itself part of what rounding costs. So a file stands for a network that it comes
-near to in either way.
+The effect of a Clip or Relu that lives in the range of a quantizer is kept by cutting off as quantizers do; where a
+range is too narrow on purpose, cutting off is itself part of the cost of rounding. So a file stands for a network that
+it comes near to in either way.
 """
 
 import dataclasses
@@ -42,8 +42,8 @@ _BIAS_KEPT = 1e-5
 """Relative difference up to which a bias is the original's: folding a normalization in float32 moves it by less."""
 
 _ENOUGH_ELEMENTS = 1000
-"""Elements of an output from which on more samples sharpen a comparison by less than a dB: 26 / sqrt(n) dB are allowed
-for chance."""
+"""Elements of an output from which more samples sharpen a comparison by less than a dB: 26 / sqrt(n) dB are allowed for
+chance."""
 
 MOST_FEEDS = 4
 """Feeds on which a file is compared with a network at most, all together."""
@@ -61,7 +61,7 @@ FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
 
 
 def enough(network: Sequence[Arrays]) -> bool:
-    """Return whether outputs on given feeds suffice to compare a file with: more tell little more, and cost as much.
+    """Return whether outputs on given feeds suffice to compare a file with: more add little, and cost as much.
 
     Args:
         network: The outputs of the network on each feed, by name.
@@ -85,9 +85,9 @@ class Standing:
         error: How far the unrounded file is from the network.
         noise: How far another rounding of the file's constants moves the unrounded file at most, in a few draws.
         limit: The largest error of a file that stands for the network.
-        cost: How far the file, computed as it says, is from its unrounded form.
+        cost: Distance of the file, computed as it is, from its unrounded form.
         cutting: The part of the cost that is cutting off; 0 where the unrounded form cuts off as well.
-        own_error: How far the file, computed as it says, is from the network.
+        own_error: Distance of the file, computed as it is, from the network.
     """
 
     error: float
@@ -158,14 +158,14 @@ class UnroundedMatch:
         floors: Mapping[str, float],
         parts: Sequence[OutputPart] = (),
     ) -> Self:
-        """Hold a file against a network.
+        """Compare a file with a network.
 
         Args:
-            lab: Where the file is evaluated, in float64.
+            lab: Evaluates the file, in float64.
             file: The file.
             network: Feeds, and the network's outputs on each by name.
             floors: Relative fp32 floors of the network's outputs.
-            parts: What these are put together of.
+            parts: Parts that the outputs are composed of.
 
         Raises:
             EngineError: When the file cannot be evaluated.
@@ -207,38 +207,38 @@ class UnroundedMatch:
 
 
 def match_of_file(
-    lab: Lab, beside: Correspondence, network: Sequence[tuple[Feed, Arrays]], floors: Mapping[str, float]
+    lab: Lab, matched: Correspondence, network: Sequence[tuple[Feed, Arrays]], floors: Mapping[str, float]
 ) -> tuple[UnroundedMatch, int]:
-    """Hold a file against a network, and once more with its biases as they were; return how many of these count.
+    """Compare a file with a network, and once more with its original biases; return how many of these count.
 
     Raises:
         TriageError: As `UnroundedMatch.of`.
     """
-    parts = output_parts(beside.original, network[0][0].tensors)
-    standing = UnroundedMatch.of(lab, beside.changed, network, floors, parts)
-    if not standing.is_same and (others := _other_biases(beside)):
-        restored = UnroundedMatch.of(lab, freeze(beside.changed, others), network, floors, parts)
+    parts = output_parts(matched.original, network[0][0].tensors)
+    match = UnroundedMatch.of(lab, matched.changed, network, floors, parts)
+    if not match.is_same and (others := _other_biases(matched)):
+        restored = UnroundedMatch.of(lab, freeze(matched.changed, others), network, floors, parts)
         if restored.is_same:
-            return restored.with_costs_of(standing), len(others)
-    return standing, 0
+            return restored.with_costs_of(match), len(others)
+    return match, 0
 
 
-def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
+def _other_biases(matched: Correspondence) -> dict[str, np.ndarray]:
     """Return the original's biases where a file has others, by their names in the file; none where only one is another.
 
-    Quantizers correct the biases of layer after layer for what rounding moves in the mean (Nagel et al. 2019,
-    "Data-Free Quantization Through Weight Equalization and Bias Correction"; NNCF by default). A mistake is in one,
-    unless the tool says that it corrects them.
+    Quantizers correct the biases of layer after layer for the mean shift by rounding (Nagel et al. 2019, "Data-Free
+    Quantization Through Weight Equalization and Bias Correction"; NNCF by default). If one bias alone differs, that is
+    a mistake, unless the tool declares that it corrects them.
     """
     found = {}
-    for now, was in beside.constants.items():
-        if now not in beside.changed.graph.constants:
+    for now, was in matched.constants.items():
+        if now not in matched.changed.graph.constants:
             continue
-        other, bias = beside.changed.graph.weight(now), beside.original.graph.weight(was)
+        other, bias = matched.changed.graph.weight(now), matched.original.graph.weight(was)
         alike = other.shape == bias.shape and other.dtype == bias.dtype == np.float32 and _is_bias(bias)
         if alike and not np.allclose(other, bias, rtol=_BIAS_KEPT, atol=0.0):
             found[now] = bias
-    return found if len(found) > 1 or corrects_biases(beside.changed) else {}
+    return found if len(found) > 1 or corrects_biases(matched.changed) else {}
 
 
 def _is_bias(array: np.ndarray) -> bool:
@@ -270,10 +270,10 @@ def _errors(names: Sequence[str], right: Arrays, found: Arrays, signal: Arrays |
     """Return relative RMS errors by name; inf for another number of elements.
 
     Args:
-        names: Of vectors.
-        right: What they are compared with.
+        names: Names of vectors.
+        right: The values to compare with.
         found: They.
-        signal: What errors are relative to; ``right`` when left out.
+        signal: The scale of the errors; ``right`` when left out.
     """
     errors = {}
     for name in names:
@@ -293,13 +293,13 @@ def _errors(names: Sequence[str], right: Arrays, found: Arrays, signal: Arrays |
 class FileStanding:
     """Compares a file with results of its presumed network, feed after feed.
 
-    What a quantized or narrow file may be off by is what its own rounding costs, provided that it stands for the
-    network at all. Neither enters the limit what a target made of it.
+    A quantized or narrow file may be off by the cost of its own rounding, provided that it stands for the network at
+    all. Neither enters the limit of a target's results.
 
     Args:
         file: The file.
         original: The network, where it is at hand.
-        lab: Where it is evaluated.
+        lab: The lab that evaluates it.
     """
 
     def __init__(self, file: Model, original: Model | None = None, *, lab: Lab) -> None:
@@ -311,7 +311,7 @@ class FileStanding:
     def limits(self, feed: Feed, network: Arrays, *, could_be_own: bool = False) -> dict[str, Limit]:
         """Return the largest error of each output; none where the file is another network's, or rounds nothing.
 
-        All feeds that were seen are compared with the network together, so that chance says less and less.
+        All available feeds are compared with the network together, which reduces the effect of chance.
 
         Args:
             feed: A feed.
@@ -323,10 +323,10 @@ class FileStanding:
         if feed.name not in self._seen and not enough([outputs for _, outputs in self._seen.values()]):
             own = {spec.name for spec in self._file.outputs}
             self._seen[feed.name] = feed, {name: array for name, array in network.items() if name in own}
-        standing = self._standing()
-        if standing is None or not standing.is_same:
+        match = self._standing()
+        if match is None or not match.is_same:
             return {}
-        return {name: each.allowed for name, each in standing.outputs.items() if each.is_of_network or not could_be_own}
+        return {name: each.allowed for name, each in match.outputs.items() if each.is_of_network or not could_be_own}
 
     def _standing(self) -> UnroundedMatch | None:
         if self._known[0] != len(self._seen):

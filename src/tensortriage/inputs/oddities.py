@@ -56,7 +56,7 @@ def oddities(feeds: Iterable[Feed], specs: Sequence[ValueSpec]) -> Iterator[Oddi
 
 
 def constant_inputs(feeds: Iterable[Feed]) -> str:
-    """Return what is odd where each input of the user's feeds has one value everywhere, as a sentence; empty else."""
+    """Return a remark, as a sentence, where each input of the user's feeds has one value everywhere; empty else."""
     given = [feed for feed in feeds if feed.origin is Origin.REAL]
     if not all(array.size == 0 or _is_constant(array) for feed in given for array in feed.tensors.values()):
         return ""

@@ -112,7 +112,7 @@ def parse_shape(text: str, word: str = "") -> Shape:
 
     Args:
         text: The shape alone.
-        word: What the user wrote, for the message.
+        word: The user's word, for the message.
 
     Raises:
         UsageError: When it is no shape (``shape-malformed``).

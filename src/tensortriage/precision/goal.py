@@ -1,8 +1,8 @@
-"""When are the outputs of a mixed-precision candidate good enough? One reading per candidate says how far off it is.
+"""When are the outputs of a mixed-precision candidate good enough? One reading per candidate gives its distance.
 
 Everything is relative to a limit, so that outputs of any scale, several samples and a user's own tolerance can be
 weighed against each other: a ratio of 1 is just good enough. Noise of independent roundings adds in power, so ratios
-add as squares; that is what makes a choice of nodes predictable from each node's own ratio.
+add as squares; therefore each node's own ratio predicts that of a choice of nodes.
 """
 
 import dataclasses
@@ -81,7 +81,7 @@ class ErrorGoal:
 
     Attributes:
         limit: Limit by output; of outputs that are compared exactly it is the share of unequal elements.
-        words: What is asked, for people and for the cache.
+        words: The goal, for people and for the cache.
         limits: Whether ratios are relative to a limit, so that 1 is good enough.
     """
 
@@ -102,7 +102,7 @@ class ToleranceGoal:
 
     Attributes:
         tolerance: The tolerance that every output has to be within.
-        words: What is asked, for people and for the cache.
+        words: The goal, for people and for the cache.
         limits: Whether ratios are relative to a limit, so that 1 is good enough.
     """
 
@@ -128,9 +128,9 @@ class MetricGoal:
     """The mean of a task metric over all samples is at least so much.
 
     Attributes:
-        metric: What is measured; higher is better.
+        metric: The metric; higher is better.
         least: The smallest mean that will do.
-        words: What is asked, for people and for the cache.
+        words: The goal, for people and for the cache.
         limits: Whether ratios are relative to a limit, so that 1 is good enough.
     """
 

@@ -20,10 +20,10 @@ class Keeping:
         reason: The reason, from its values; how it was found where no value shows one.
         alone: Ratio of the output error to its limit when only this node computes in the lower format; None where that
             was not measured, or there is no limit (a task metric).
-        error_alone: The same as the largest relative RMS error of an output.
-        without: Whether the outputs were seen to fail without it: ``fails`` on the engine, ``fails in emulation``
-            with a clear margin, or empty when that was not asked.
-        origin: Module, class and line of the source network from which it was made, as far as the file says.
+        error_alone: Largest relative RMS error of an output then.
+        without: Whether the outputs failed without it: ``fails`` on the engine, ``fails in emulation`` with a clear
+            margin, or empty when that was not tested.
+        origin: Module, class and line of the source network from which it was made, as far as the file holds them.
     """
 
     node: str
@@ -42,7 +42,7 @@ class Point:
     Attributes:
         kept: Number of nodes in the higher precision.
         error: Largest relative RMS error of an output.
-        sqnr_db: The same as signal to noise ratio.
+        sqnr_db: The signal to noise ratio, in dB.
         within: Whether the outputs are good enough.
         measured: Whether the error was measured on the engine, else in emulation.
         latency_ms: Median time of a run; None when not measured.
@@ -66,14 +66,14 @@ class ErrorFacts:
         goal: The requirement on them, in words.
         as_asked: Largest relative RMS error of the target as the user named it, in 8 bits of the model with every node
             quantized; None when it was not measured.
-        measured: The same of the written model, on the engine.
-        predicted: The same in emulation.
+        measured: The error of the written model on the engine.
+        predicted: That in emulation.
         gap_db: Measured over predicted.
         ratio: Measured error over its limit; with a task metric, which sets no limit, None.
         metric: Mean of the task metric of the written model; None without one.
-        metric_reference: The same of the reference.
-        explained: Whether rounding to the format explains the target's error as it was named (at most 3 dB more than
-            the emulation says); False means that something else is wrong as well.
+        metric_reference: The reference's mean.
+        explained: Whether rounding to the format explains the target's error before any change (at most 3 dB more than
+            in emulation); False means that something else is wrong as well.
     """
 
     goal: str
@@ -148,7 +148,7 @@ class PrecisionPlan(Result):
             their sizes are not known.
         casts: Cast nodes that the written model has more than the original; None when none was written.
         pareto: Choices that were looked at, by number of nodes.
-        honoured: The precision that the engine runs, against the types; None when it was not asked.
+        honoured: The precision that the engine runs, compared with the types; None when its plan was not read.
         settings: The same choice in the words of other tools, by tool.
         remedies: Other remedies.
         next: Commands to run next.
@@ -162,7 +162,7 @@ class PrecisionPlan(Result):
         deployed: The engine as the written model wants it.
         inputs: ``real`` or ``random``.
         command: The command line.
-        accuracy: What the written file scores on ``deployed`` by the task metric, over all inputs; None without one.
+        accuracy: The task metric of the written file on ``deployed``, over all inputs; None without one.
     """
 
     kept: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 A format fails in few ways: a value beyond its largest number, a value so small that it falls between its smallest
 numbers, whole numbers that it does not have, angles of many turns, a difference of large numbers that leaves a small
-one. What is none of these is plain rounding that matters.
+one. Any other failure is plain rounding that matters.
 """
 
 import math
@@ -33,7 +33,7 @@ def reason_for(node: Node, values: Mapping[str, np.ndarray], graph: Graph, preci
 
     Args:
         node: The node.
-        values: What the reference computed, inputs of the model included; others are not looked at.
+        values: The reference's values, inputs of the model included, by name.
         graph: Its graph, for constants.
         precision: The format.
     """

@@ -1,8 +1,8 @@
 """Stable names for packages that write models in a number format, besides `tensortriage.sdk`.
 
 Such a package is found by entry points: the options of ``convert`` by those of `tensortriage.sdk.Conversion`, the
-candidates of ``debug precision`` by those of `NumberFormat`. It runs models by a `Lab`, is told by a `PrecisionGoal`
-what is asked of their outputs, and edits them by the helpers of ours that keep names apart.
+candidates of ``debug precision`` by those of `NumberFormat`. It runs models by a `Lab`, takes the goal for their
+outputs from a `PrecisionGoal`, and edits them by the core's helpers, which keep names unique.
 """
 
 from tensortriage.compare.alignment.value_matching import MATCH_SCALE as MATCH_SCALE

@@ -16,8 +16,8 @@ def settings_for(graph: Graph, kept: Collection[str], precision: Precision) -> M
 
     - ``tensorrt``: trtexec of TensorRT 10 and before. Layers have the names of ONNX nodes; TensorRT 11 takes the typed
       model instead.
-    - ``onnxconverter-common``: arguments of ``convert_float_to_float16``. ``op_block_list`` has the operators of which
-      every node is kept: those lists may be used without naming nodes.
+    - ``onnxconverter-common``: arguments of ``convert_float_to_float16``. ``op_block_list`` has the operators whose
+    nodes are all kept: such lists need no names of nodes.
     - ``modelopt``: options of ``python -m modelopt.onnx.autocast``, which takes regular expressions.
     - ``openvino``: the property that makes the device follow the types of the written model.
     - ``triage``: the options of ``triage convert``.
@@ -43,7 +43,7 @@ def settings_for(graph: Graph, kept: Collection[str], precision: Precision) -> M
 
 
 def _whole_types(graph: Graph, names: Collection[str]) -> list[str]:
-    """Return the operators of which every node is among some."""
+    """Return the operators whose nodes are all among some."""
     kept = set(names)
     all_kept: dict[str, bool] = {}
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""The smallest piece of a model that still fails: what a candidate is, and the ways of asking whether it fails."""
+"""The smallest piece of a model that still fails: its candidates, and the ways to test whether one fails."""
 
 from tensortriage.callable_package import callable_package
 

@@ -2,8 +2,8 @@
 
 A search that only asks "does it fail?" slides from the user's failure into any other one it meets: every piece of a
 half-precision model is a little wrong, and a cut may crash an engine that ran the whole. So a failure has a signature:
-its kind, the output of the model where it shows, and how large it is there. A wrong value inside a piece is the same
-failure when, carried on to that output by the reference, it is still at least a tenth as large.
+its kind, the output of the model where it shows, and its size there. A wrong value inside a piece is the same failure
+when, carried on to that output by the reference, it is still at least a tenth as large.
 """
 
 import dataclasses
@@ -55,7 +55,7 @@ class Failure:
     """The failure of a model, or of a piece of it.
 
     Attributes:
-        kind: What went wrong.
+        kind: Kind of failure.
         value: The tensor that is wrong, in the piece; empty when the engine gave no answer.
         error: Relative size of its error there.
         output: The model's output at which the error shows when carried on; empty as above.

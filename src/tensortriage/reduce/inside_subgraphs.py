@@ -1,7 +1,7 @@
 """Goes on inside: when no more node can be left out, the If, Loop, Scan or function that is left is searched as well.
 
 Inside, it is a reduction like any other, whose whole is the opened piece. That must fail the same way first; where it
-does not, the fault needs the node itself, and the result says so.
+does not, the fault needs the node itself, and the result notes it.
 """
 
 import contextlib
@@ -24,8 +24,7 @@ class FoundInside:
     """The findings of a search.
 
     Attributes:
-        asking: Who was asked.
-        result: The search.
+        asking: The judge of candidates.
     """
 
     asking: Asking
@@ -46,19 +45,19 @@ def go_inside(
     """Search inside the remaining nodes while that makes progress.
 
     Args:
-        found: What was found outside.
+        found: The result of the search outside.
         find: Searches.
-        budget: What all searches together may cost.
-        enter: Closes what is opened.
-        say: Told what is under way.
+        budget: Limits of all searches together.
+        enter: Closes opened resources.
+        say: Receives the name of the current step.
 
     Returns:
-        What was found outside and then inside, each inside the one before; and what became of every node with a body.
+        The results outside and then inside, each inside the one before; and the outcome at every node with a body.
     """
     path = [found]
-    told: dict[str, Opened] = {}
+    outcomes: dict[str, Opened] = {}
     while path[-1].result.stop is SearchStop.FINISHED:
-        following = _one_step(path, find, told, budget=budget, enter=enter, say=say)
+        following = _one_step(path, find, outcomes, budget=budget, enter=enter, say=say)
         if following is None:
             break
         path.append(following)
@@ -66,12 +65,12 @@ def go_inside(
     pieces = last.asking.pieces
     for name in last.nodes:
         node = pieces.model.graph.node(name)
-        if node.has_body and name not in told:
+        if node.has_body and name not in outcomes:
             reason = "it stays whole: it fails only with other nodes, or the search was cut short"
             if pieces.weights.get(pieces.item_of(name) or ""):
                 reason = "sequences, optionals or maps pass between it and other nodes: they can only be kept together"
-            told[name] = Opened(name, node.op_type, "body", False, reason)
-    return path, tuple(told.values())
+            outcomes[name] = Opened(name, node.op_type, "body", False, reason)
+    return path, tuple(outcomes.values())
 
 
 def _one_step(

@@ -1,4 +1,4 @@
-"""Pieces that do not fail, of which ``--min-good`` writes one."""
+"""Pieces that do not fail; ``--min-good`` writes one of them."""
 
 from tensortriage.runs.commands.phases import Phases
 from tensortriage.search.problem import CandidateOutcome
@@ -11,7 +11,7 @@ class PassingPieces:
     Where a search has phases, that is looked for in the last phase that knows a passing piece, as Polygraphy does.
 
     Args:
-        phases: What the search is about.
+        phases: Subject of the search, for messages.
     """
 
     def __init__(self, phases: Phases) -> None:

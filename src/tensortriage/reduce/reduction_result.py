@@ -23,7 +23,7 @@ class KeptNode:
         outputs: Names of its results.
         without: Outcome of the rest without it: a word of `tensortriage.search.problem.CandidateOutcome`,
             or empty when that was not tried.
-        origin: Module, class and line of the source network from which it was made, as far as the file says.
+        origin: Module, class and line of the source network from which it was made, as far as the file holds them.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Reduction(Result):
         runs: All of these runs.
         confidence: Chance that every kept node is needed; None where it was not computed.
         signature: Failure of the whole, as a word.
-        failure: The same in figures, for engines.
+        failure: The failure in figures, for engines.
         local: Failure of the result by itself, for engines.
         verified: Whether the written result failed again, in a process of its own; None when it was not run.
         otherwise: Its outcome instead; empty where it failed.

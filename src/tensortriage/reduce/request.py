@@ -84,11 +84,11 @@ class Person(Protocol):
     """A judge of whether a model fails."""
 
     def judge(self, model: Path, nodes: int) -> bool | None:
-        """Return whether a model fails; None when that cannot be said.
+        """Return whether a model fails; None when that is undecided.
 
         Raises:
             UndoError: To take the last answer back.
-            KeyboardInterrupt: To end with what there is.
+            KeyboardInterrupt: To end with the result so far.
         """
         ...
 
@@ -99,10 +99,10 @@ class ReduceRequest:
 
     Attributes:
         model: ONNX file that fails.
-        target: Spec of the engine that fails; empty when a command or a person is asked.
-        check: The command that judges; None when engines or a person are asked.
+        target: Spec of the engine that fails; empty when a command or a person judges.
+        check: The command that judges; None when engines or a person do.
         tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
-        person: Who judges when there is neither engine nor command.
+        person: Asks a person for judgements, when there is neither engine nor command.
         batch_bytes: Largest amount of captured tensors held at once.
     """
 

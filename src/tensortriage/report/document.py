@@ -30,11 +30,11 @@ class Report:
     """Everything a renderer may show.
 
     Attributes:
-        verdict: What the diagnosis ended with.
+        verdict: The verdict of the diagnosis.
         case: The question of the case; None when it has no ``case.json``.
         layers: Layer-wise evidence; no rows when the verdict was reached without it.
         outputs: Model outputs compared; no rows when none could be.
-        ranges: What number formats cannot hold of the model's tensors; no rows when that was not asked.
+        ranges: Tensors of the model that number formats cannot hold; no rows without a scan.
         format: Version of the JSON form of a report.
     """
 
@@ -108,7 +108,7 @@ class Report:
         return [step for step in self.verdict.steps if step.answer.lower().startswith(("unknown", "skipped"))]
 
     def reason_beyond_summary(self, culprit: Culprit) -> str:
-        """Return why a culprit is one; empty where the summary has said so."""
+        """Return why a culprit is one; empty where the summary has the reason."""
         return "" if culprit.reason in self.verdict.summary else culprit.reason
 
     def anatomy_beyond_headline(self, culprit: Culprit) -> Sequence[str]:
@@ -130,7 +130,7 @@ class Report:
         return max(errors) if all(math.isfinite(error) for error in errors) else None
 
     def explained_share(self, culprit: Culprit) -> float | None:
-        """Return how much of the output error one culprit explains, 0..1; None when it cannot be said.
+        """Return how much of the output error one culprit explains, 0..1; None when it is unknown.
 
         It is the error at the outputs when only this op's local error is injected into the reference, over the error
         that the target shows there. Errors of several ops may cancel, so a share above one counts as all of it.

@@ -36,7 +36,7 @@ def page(
         style: Style sheet, added to that of every page.
         script: The script; without one the page may run none.
         filters: Functions for its expressions, besides those of every page.
-        **shown: What it shows.
+        **shown: Data for the template.
     """
     style = asset("report.css") + style
     return compiled(template, tuple(filters.items())).render(

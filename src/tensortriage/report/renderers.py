@@ -34,7 +34,7 @@ class ReportFormat:
         name: The word after ``--format``.
         module: Module whose function ``render`` is the `Renderer`; imported when used.
         suffixes: File name endings that imply this format.
-        file_name: Where it goes inside the case when no other place is named; empty for formats that go to stdout.
+        file_name: Its file inside the case when no other place is named; empty for formats that go to stdout.
     """
 
     name: str

@@ -44,8 +44,8 @@ class Disagreement:
         value: Name of the value.
         node: The node that makes it.
         op_type: Operator of the node.
-        error: Relative RMS error against the model evaluated as its types say; inf for another shape.
-        limit: What healthy engines make of it at most; the user's tolerance where one was given.
+        error: Relative RMS error against the model evaluated as its types prescribe; inf for another shape.
+        limit: The largest healthy error there; the user's tolerance where one was given.
     """
 
     feed: str

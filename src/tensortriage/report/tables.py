@@ -1,7 +1,7 @@
 """A table is stated once, as columns with a text for each row; a terminal, Markdown and a page draw any table.
 
-A column in which no row has anything to say is left out. What a column holds, its `Looks`, decides how each of the
-three draws it: which side it is justified to, what gives way on a narrow terminal, what is a code span.
+A column without contents in any row is left out. The kind of its contents, its `Looks`, decides how each of the three
+draws it: its justification, whether it gives way on a narrow terminal, whether it is a code span.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ class Looks(enum.Enum):
 
     TEXT = "text"
     NAME = "name"
-    """Of something in a file: a code span, or cut in the middle."""
+    """Name of something in a file: a code span, or cut in the middle."""
     CODE = "code"
     """A command, or a place in source code: whole, as it can be copied."""
     OP = "op"
@@ -95,9 +95,9 @@ class Table:
     """A table, ready to be drawn.
 
     Attributes:
-        title: What it is called.
-        noun: What a row is, for the number of those that are not shown.
-        columns: Those that have something to say.
+        title: Heading.
+        noun: Noun for its rows, to count those that are not shown.
+        columns: The columns with contents.
         rows: A cell for each of them.
         notes: Sentences below the table, each with its subject.
     """

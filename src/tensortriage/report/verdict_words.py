@@ -92,7 +92,7 @@ KIND_WORDS: Mapping[VerdictKind, KindWords] = MappingProxyType(
         VerdictKind.ENGINE_HANG: _problem("The engine hangs", "The target did not finish within its time limit."),
         VerdictKind.INCONCLUSIVE: KindWords(
             "Not decided",
-            "The evidence does not single out one explanation; the steps say what is missing.",
+            "The evidence does not single out one explanation; the steps name the missing evidence.",
             Tone.UNSURE,
         ),
     }
@@ -119,7 +119,7 @@ LOST_WORDS = _problem(
 
 
 _SHORT_CHANGE = re.compile(r"^has [^,;]{,60} instead of [^,;]{,60}|(?<=in another way: )has [^,;]+")
-"""Of a culprit's reason the first attribute that is another."""
+"""The first changed attribute in a culprit's reason."""
 
 
 def headline(kind: VerdictKind, culprits: Sequence[Culprit]) -> str:

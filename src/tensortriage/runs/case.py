@@ -1,7 +1,7 @@
 """A case: the directory that holds everything about one investigation; rerunning in it resumes it.
 
-Nothing outside the directory is written. What is stored is keyed by content, so the same directory may serve another
-target or more data later without confusion.
+Nothing outside the directory is written. Contents are keyed by content, so the same directory may serve another target
+or more data later without confusion.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """The check cache: every question ever put to an engine in a case, with its answer, keyed by content.
 
 A key is a digest of everything the answer depends on (model, feed, engine with version and options, question), so a
-rerun asks nothing twice, whatever order it asks in, and a change of any ingredient asks anew. SQLite commits each
+rerun finds every answer, whatever its order, and a change of any ingredient makes a new question. SQLite commits each
 answer before the next question, so a kill loses at most the question in flight.
 """
 
@@ -37,7 +37,7 @@ class CheckCache:
 
     Args:
         path: The SQLite file, created when missing.
-        fresh: Whether only what is stored from now on is an answer.
+        fresh: Whether to ignore answers that were stored before.
         before: Called before an answer is stored.
 
     Raises:
@@ -88,7 +88,7 @@ class CheckCache:
             self._own.add(key)
         # A file of any bytes may be named, whose lone surrogates become escapes as in JSON.
         question, text = (
-            told.encode(errors="backslashreplace").decode() for told in (question, to_json(answer, compact=True))
+            column.encode(errors="backslashreplace").decode() for column in (question, to_json(answer, compact=True))
         )
         row = (key, question, text, seconds, time.time(), _checksum(key, question, text))
         with self._translated():

@@ -1,6 +1,6 @@
 """Other processes and machines that ``--cluster`` names: all that commands ask of them.
 
-Who knows such a cluster registers, under `GROUP`, what reads the value of the option; nothing here imports it.
+A package that knows such a cluster registers a reader of the option's value under `GROUP`; nothing here imports it.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ class OpenedCluster(ABC):
         """Return how many commands can run at once.
 
         Raises:
-            UsageError: When no node has what the user says that each needs.
+            UsageError: When no node meets the requirements that the user gives for each.
         """
 
     @abstractmethod
@@ -41,7 +41,7 @@ class NamedCluster(ABC):
         """Connect to it, or start it.
 
         Raises:
-            EngineMissing: When what connects to it is not installed.
+            EngineMissing: When the package that connects to it is not installed.
             UsageError: When it does not answer.
         """
 
@@ -50,7 +50,7 @@ def named_cluster(text: str) -> NamedCluster:
     """Return the cluster that the value of ``--cluster`` names, read by the first package, by name, that can.
 
     Raises:
-        UsageError: When the value is malformed, or nobody knows clusters (``cluster-unknown``).
+        UsageError: When the value is malformed, or no package knows clusters (``cluster-unknown``).
     """
     for point in registered(GROUP).values():
         return cast(NamedCluster, point.load()(text))

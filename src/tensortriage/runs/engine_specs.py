@@ -28,8 +28,8 @@ def usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> En
     Raises:
         UsageError: When the spec is malformed, the engine or an option unknown, or the engine one from a file that is
             to be built again (slug ``engine-given``).
-        EngineMissing: When it is not usable here, or cannot compute in the precision that is asked for.
-        EngineError: When it crashes or hangs while it is asked.
+        EngineMissing: When it is not usable here, or cannot compute in the requested precision.
+        EngineError: When it crashes or hangs while it reports on itself.
     """
     if not anew and (known := _ASKED.pop((text, limits or Limits()), None)) is not None:
         return known.result()
@@ -44,7 +44,7 @@ def ask_ahead(text: str) -> None:
     """Start the work of `usable` within the default limits; the process of an engine starts while others work.
 
     Args:
-        text: As for `usable`, which tells what came of it when it is asked.
+        text: As for `usable`, which also asks the engine and reports the result.
     """
     with contextlib.suppress(TriageError):
         resolve(EngineSpec.parse(text))  # its modules: those that two threads import at once may see half of one
@@ -60,7 +60,7 @@ def _usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> E
         raise UsageError(
             f"{spec} is an engine from a file, which runs as a whole and cannot be rebuilt",
             slug="engine-given",
-            cure=f"name what it was built with in place of the file, e.g. {spec.with_options(options)}",
+            cure=f"name the options of its build in place of the file, e.g. {spec.with_options(options)}",
         )
     available = engine.availability()
     if not available.usable and "worker" not in spec.options:  # another Python is asked when it is started

@@ -1,4 +1,4 @@
-"""Where environments of engines are, and which Python is in them: what ``triage engines install`` makes.
+"""Environments of engines and their Pythons, as ``triage engines install`` makes them.
 
 An environment counts once its note is written, which is last.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from tensortriage.errors import UsageError
 
 ENVIRONMENT_NOTE = "tensortriage-environment.json"
-"""The file that says what an environment is."""
+"""The file that describes an environment."""
 
 
 def environments_folder() -> Path:

@@ -197,7 +197,7 @@ class Lab:
     ) -> Measurement:
         """Return how far values are from stored tensors; values without a stored tensor are left out.
 
-        ``what`` is being run, e.g. ``every layer on openvino``.
+        ``what`` completes the progress line "running ...", e.g. ``every layer on openvino``.
         """
         wanted = dataclasses.replace(wanted, names=tuple(name for name in wanted.names if name in wanted.against))
         return self.answer(
@@ -212,8 +212,8 @@ class Lab:
         self, engine: EngineSpec, model: Model, feed: Feed, question: str, **arguments: object
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
         """Return the engine's answer to a question of its own protocol, and arrays by name; see `ObservedAnswer`."""
-        asked = ObservedAnswer(question, arguments)
-        answer = self.answer(Experiment(engine=engine, model=model, feed=feed, observed=asked))
+        observed = ObservedAnswer(question, arguments)
+        answer = self.answer(Experiment(engine=engine, model=model, feed=feed, observed=observed))
         return answer.told, answer.arrays
 
     @contextlib.contextmanager
@@ -230,10 +230,10 @@ class Lab:
                 decoder's states, a race, a candidate of a search. Then nothing is answered from the case or stored; the
                 caller stores its conclusion (`derived`). Several threads may do so at once.
         """
-        asked = Experiment(engine=engine, model=model, feed=None, build=build)
-        asked = in_sequence(asked) if sequence else asked
-        with self._asking.sessions.held(asked):
-            yield OpenSession(self.answer, asked)
+        experiment = Experiment(engine=engine, model=model, feed=None, build=build)
+        experiment = in_sequence(experiment) if sequence else experiment
+        with self._asking.sessions.held(experiment):
+            yield OpenSession(self.answer, experiment)
 
     @property
     def earlier(self) -> int:
@@ -254,7 +254,7 @@ class Lab:
         """Return the place in the case for a result derived from answers.
 
         Args:
-            kind: Its type.
+            kind: Type of the result.
             question: The question that it answers.
             inputs: Its sources, each identified by its content: engines, models, feeds, and types of JSON.
         """

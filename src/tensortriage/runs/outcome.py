@@ -31,7 +31,7 @@ class Outcome:
     Attributes:
         kind: Success, or which failure.
         message: The engine's own words; empty on success.
-        cure: What may help; empty when nothing is known.
+        cure: Advice; empty when nothing is known to help.
     """
 
     kind: OutcomeKind

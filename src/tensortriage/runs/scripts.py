@@ -1,8 +1,8 @@
 """Functions of users' scripts, in a process of their own: if that process dies, this one reports it and continues.
 
 A loader, a metric or a comparing function may call ``os._exit``, crash in native code, hang, print, start threads or
-set signals. None of that reaches this process: arrays go there and come back as those of engines do, what is printed
-goes to stderr, and the end of the process is an error that names the script.
+set signals. None of that reaches this process: arrays go there and come back as with engines, its output goes to
+stderr, and the end of its process is an error that names the script.
 """
 
 import sys
@@ -24,7 +24,7 @@ from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.exchange import Item
 
 LOADER, METRIC, POSTPROCESS, COMPARE = "load_data", "metric", "postprocess_outputs", "compare_outputs"
-"""Names of the functions when the script's argument does not say."""
+"""Names of the functions, for script arguments without one."""
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -34,14 +34,14 @@ class ScriptFunction:
 
     Args:
         script: ``FILE.py[:FUNCTION]``.
-        default: Name of the function when the script's argument does not say.
+        default: Name of the function, for a script argument without one.
         limits: Bounds on every call: ``build_seconds`` of time, and memory.
 
     Attributes:
         path: The script.
         name: The function.
         limits: Bounds on every call.
-        takes: What it takes after outputs and feed, if it is a metric; see `function_adapter.takes`.
+        takes: Arguments after outputs and feed, if it is a metric; see `function_adapter.takes`.
 
     Raises:
         DataError: When there is no such script or function (``script-unusable``), or the script raises
@@ -74,9 +74,9 @@ class ScriptFunction:
         """Call it with outputs, feed and its further parameters; return one number, or one for each row.
 
         Args:
-            outputs: Its first argument.
-            feed: Its second.
-            *more: Those after it, by ``takes``.
+            outputs: The first argument.
+            feed: The second.
+            *more: The others, by ``takes``.
 
         Raises:
             DataError: When it returns none (``script-not-number``).
@@ -87,9 +87,9 @@ class ScriptFunction:
         """Call it with the name of an output and both arrays, and return whether its answer counts as true.
 
         Args:
-            name: Of the output.
-            reference: What is right.
-            target: What is judged.
+            name: Name of the output.
+            reference: The reference's output.
+            target: The target's output.
         """
         return bool(self._called("truth", name, reference, target)[0]["value"])
 
@@ -97,8 +97,8 @@ class ScriptFunction:
         """Call it with outputs, and return its arrays (``script-not-outputs`` when it returns none).
 
         Args:
-            outputs: Its first argument.
-            *more: Those after it.
+            outputs: The first argument.
+            *more: The others.
         """
         return _in_order(*self._called("arrays", outputs, *more))
 
@@ -106,7 +106,7 @@ class ScriptFunction:
         """Yield the samples of the function, a loader.
 
         Args:
-            specs: What the loader is told about the model's inputs.
+            specs: Inputs of the model, for the loader.
         """
         inputs = [
             {"name": spec.name, "dtype": spec.dtype.label if spec.dtype else None, "shape": spec.shape}
@@ -187,9 +187,9 @@ def script_feeds(script: str, specs: Sequence[ValueSpec], limits: Limits | None 
     """Yield the feeds of a loader script, as it gives them.
 
     Args:
-        script: ``FILE.py[:FUNCTION]``; the function (default ``load_data``) takes nothing and returns an iterable of
-            dicts from input name to array (numpy, or anything numpy can convert, torch tensors included). If what it
-            returns has an attribute ``input_metadata``, that is set to a dict from input name to dtype and shape.
+        script: ``FILE.py[:FUNCTION]``; the function (default ``load_data``) has no parameters and returns an iterable
+            of dicts from input name to array (numpy, or anything numpy can convert, torch tensors included). If the
+            iterable has an attribute ``input_metadata``, that is set to a dict from input name to dtype and shape.
         specs: The model's inputs.
         limits: Bounds on every sample.
 

@@ -1,8 +1,8 @@
-"""A task metric: how good outputs are, by what is right; a function of the user's, or one that a package registers.
+"""A task metric: how good outputs are, by their labels; a function of the user's, or one that a package registers.
 
-It takes outputs and feed, and, where it has parameters for them, the labels that came with the feed and what the
-reference returned; see `tensortriage_worker.function_adapter.takes`. It returns a number, larger for better outputs, or
-one for each row of the feed, which makes an interval out of a single batch.
+It takes outputs and feed, and, where it has parameters for them, the labels that came with the feed and the reference's
+outputs; see `tensortriage_worker.function_adapter.takes`. It returns a number, larger for better outputs, or one for
+each row of the feed, which makes an interval out of a single batch.
 """
 
 import dataclasses
@@ -33,9 +33,9 @@ class TaskMetric:
 
     Attributes:
         words: The name, for people; a script's, or that of a function.
-        identity: Tells it from others in what is remembered: a script's content is part of it.
-        takes: What the function takes after outputs and feed, as `function_adapter.takes` tells it.
-        function: It; may return one number, or one per row.
+        identity: Its identity in caches: a script's content is part of it.
+        takes: Arguments of the function after outputs and feed, see `function_adapter.takes`.
+        function: The metric; it may return one number, or one per row.
     """
 
     words: str
@@ -83,9 +83,9 @@ class TaskMetric:
         """Return the score of a sample's outputs: one number, or one for each row.
 
         Args:
-            outputs: What is judged.
-            feed: What was fed, with its labels.
-            reference: What the reference returned.
+            outputs: The judged outputs.
+            feed: The sample's inputs, with its labels.
+            reference: The reference's outputs.
 
         Raises:
             DataError: When it takes labels and there are none (``metric-labels-missing``), or it fails.
@@ -112,8 +112,8 @@ class TaskMetric:
 
     def identity_on(self, feeds: Iterable[Feed]) -> str:
         """Return a digest of the metric and of the labels that it is given with feeds."""
-        asked = any(word.startswith("labels") for word in self.takes)
-        labels = [feed_digest(labels_by_name(feed)) for feed in feeds] if asked else []
+        reads_labels = any(word.startswith("labels") for word in self.takes)
+        labels = [feed_digest(labels_by_name(feed)) for feed in feeds] if reads_labels else []
         return digest(self.identity, labels)
 
     def check(self, feed: Feed) -> None:

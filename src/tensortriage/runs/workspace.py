@@ -16,12 +16,12 @@ MOST_FILE_BYTES = (1 << 31) - 1
 class Workspace:
     """A folder of temporary model files, removed on exit.
 
-    Engines take paths as UTF-8; a file, or a case, whose path is no such text is worked on in a copy elsewhere. So is a
-    file beyond `MOST_FILE_BYTES`, with its weights next to it.
+    Engines take paths as UTF-8; a file, or a case, whose path is no such text is copied elsewhere first. So is a file
+    beyond `MOST_FILE_BYTES`, with its weights next to it.
 
     Args:
-        parent: Where to make the folder (a case keeps its temporaries inside itself); the system's default when None.
-        kept: Where engines that can keep what they build; None to keep nothing.
+        parent: Parent of the folder (a case keeps its temporaries inside itself); the system's default when None.
+        kept: Folder for engines that can cache builds; None to cache nothing.
         in_place: Whether no file is written for a model where its engine can do without, which leaves large weights
             where they are; such a session knows no plan.
 
@@ -48,7 +48,7 @@ class Workspace:
         if model.path is not None and _is_text(model.path) and model.path.stat().st_size <= MOST_FILE_BYTES:
             return model.path
         path = self.folder / f"{next(self._count)}.onnx"
-        with self._one_at_a_time:  # else a weight is put in place twice, under the eyes of who reads it
+        with self._one_at_a_time:  # else a weight is put in place twice, while it is read
             model.save(path, external_data=ExternalData.KEEP)
         return path
 

@@ -1,4 +1,4 @@
-"""A pass is a conversation: it asks about candidates and is told verdicts; it never runs anything itself.
+"""A pass is a conversation: it proposes candidates and receives verdicts; it never runs anything itself.
 
 A pass is a generator that yields `Ask` and is sent one verdict per candidate. It knows neither where checks run, nor
 how often, nor that some are answered from a cache, so the same pass works serially, in parallel, resumed and replayed.
@@ -19,7 +19,7 @@ class Care(enum.Enum):
     """The certainty required of an answer; it matters only for intermittent faults."""
 
     QUICK = "quick"
-    """A failure may be overlooked now and then; the final pass asks again."""
+    """A failure may be overlooked now and then; the final pass tests again."""
     SURE = "sure"
     """The stated confidence of the result rests on this answer."""
     MEASURE = "measure"
@@ -43,9 +43,9 @@ class Minimality(enum.Enum):
     """The proven minimality of the result; the value is the word in files."""
 
     ONE_MINIMAL = "one-minimal"
-    """Without any single one of its items it no longer fails the same way: each was asked."""
+    """Without any single one of its items it no longer fails the same way: each was tested."""
     BLOCK_MINIMAL = "block-minimal"
-    """Without any one of its blocks of neighbouring items it no longer fails the same way: each was asked."""
+    """Without any one of its blocks of neighbouring items it no longer fails the same way: each was tested."""
     BUDGET = "budget"
     """The smallest found so far."""
 
@@ -55,11 +55,10 @@ class SearchState(Generic[T]):
     """The state of a search; owned by the current pass.
 
     Attributes:
-        problem: What is searched.
         current: Smallest subset known to fail.
         believed: Items of it thought to be needed, in the order found. Never relied on for the result.
         false_pass: Chance that a candidate which does fail is reported otherwise.
-        minimality: What has been shown of ``current``.
+        minimality: Proven minimality of ``current``.
         block_items: Size of the blocks, when block-minimal.
         checks_left: Rough number of checks still to come.
     """

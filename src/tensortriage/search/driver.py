@@ -21,9 +21,9 @@ from tensortriage.search.search_result import Progress, SearchBudget, SearchResu
 from tensortriage.search.statistics.repeats import Repeats
 
 TO_ITEMS = (narrow, sweep, one_minimal)
-"""Passes to a result of which no single item can be removed."""
+"""Passes to a result in which every single item is needed."""
 TO_BLOCKS = (narrow, block_minimal)
-"""Passes to a result of which no block can be removed: for faults that need many items, when checks are expensive."""
+"""Passes to a result in which every block is needed: for faults that need many items, when checks are expensive."""
 
 
 def minimize(
@@ -37,20 +37,20 @@ def minimize(
 ) -> SearchResult[T]:
     """Find a smallest subset that still fails the same way.
 
-    The empty subset is never asked about. Ctrl-C and the budget end the search with the smallest subset found so far.
+    The empty subset is never tested. Ctrl-C and the budget end the search with the smallest subset found so far.
 
     Args:
         problem: Items and oracle.
-        answers: Where checks run, and where their answers are kept, so that none is ever made twice; by default the
-            problem's oracle in this thread, and nowhere.
-        budget: What the search may cost; no limit by default.
-        repeats: How often things are asked.
-        passes: What is done, in this order.
-        observe: Told about every answer.
+        answers: Runs checks and stores their answers, so that none is ever made twice; by default the problem's oracle
+            in this thread, without a store.
+        budget: Limits of the search; none by default.
+        repeats: Number of runs per candidate.
+        passes: Passes to run, in this order.
+        observe: Receives every answer.
 
     Raises:
-        UsageError: When the whole does not fail (``premise-not-failing``), that cannot be told
-            (``premise-unresolved``), or the budget does not reach that far (``search-budget-too-small``).
+        UsageError: When the whole does not fail (``premise-not-failing``), that is unresolved (``premise-unresolved``),
+            or the budget does not reach that far (``search-budget-too-small``).
 
     Example:
         >>> from tensortriage.search.problem import CandidateOutcome, SearchProblem, OracleVerdict
@@ -119,7 +119,7 @@ def _stop(error: StoppedError | KeyboardInterrupt, runner: QueryRunner[T]) -> Se
 def _result(
     problem: SearchProblem[T], runner: QueryRunner[T], state: SearchState[T] | None, stop: SearchStop
 ) -> SearchResult[T]:
-    """Put the result together: what the passes arrived at, or the smallest that was seen when they were cut short."""
+    """Assemble the result: the passes' final subset, or the smallest failing one when they were cut short."""
     kept = runner.record.best or problem.whole
     shown = Minimality.BUDGET
     if state is not None and (stop is SearchStop.FINISHED or problem.size(state.current) <= problem.size(kept)):

@@ -1,7 +1,7 @@
-"""The input of a search: items in order, and an oracle that says whether a subset of them still fails the same way.
+"""The input of a search: items in order, and an oracle that decides whether a subset of them still fails the same way.
 
-Everything beyond that is optional and only makes the search shorter: weights, suspicion, neighbourhood. They decide
-what is asked first, never what is true; a subset is believed to fail because the oracle said so.
+Everything beyond that is optional and only makes the search shorter: weights, suspicion, neighbourhood. They set the
+order of the questions, never the answers; a subset is believed to fail because the oracle found so.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ T_contra = TypeVar("T_contra", bound=Hashable, contravariant=True)
 
 
 REMEMBERED = 8
-"""Candidates whose order is kept: the one that is asked about, what is left so far, and those around them."""
+"""Candidates whose order is kept: the current one, the smallest failing one so far, and those around them."""
 
 
 class CandidateOutcome(enum.Enum):
@@ -27,11 +27,11 @@ class CandidateOutcome(enum.Enum):
     SAME = "same"
     """Fails as the whole does."""
     OTHER = "other"
-    """Fails, but in another way: not what is being searched for, and worth keeping."""
+    """Fails, but in another way: not the failure of this search, and worth keeping."""
     PASS = "pass"
     """Does not fail."""
     UNRESOLVED = "unresolved"
-    """Cannot be told: it would not build, or the check itself died or took too long."""
+    """Unresolved: it would not build, or the check itself died or took too long."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class OracleVerdict:
     """Answer of the oracle to one candidate.
 
     Attributes:
-        outcome: What it did. Whether a failure is the same one is for the oracle to say.
-        signature: How it failed, in the oracle's own words; opaque here. Failures of another kind are told apart by it.
+        outcome: Outcome of the run. The oracle decides whether a failure is the same one.
+        signature: How it failed, in the oracle's own words; opaque here. It separates failures of different kinds.
         detail: One line for a person.
     """
 
@@ -60,9 +60,9 @@ class Oracle(Protocol[T_contra]):
     def __call__(self, candidate: tuple[T_contra, ...], attempt: int, /) -> OracleVerdict:
         """Check a candidate: items in the order of the problem, at least one.
 
-        ``attempt`` counts from 0 the times that this candidate is asked about, for faults that come and go; an answer
-        is final for its candidate and attempt. What is raised ends the search, so a failure of the engine under test
-        must come back as a verdict instead.
+        ``attempt`` counts from 0 the runs of this candidate, for faults that come and go; an answer is final for its
+        candidate and attempt. An exception ends the search, so a failure of the engine under test must come back as a
+        verdict instead.
         """
         ...
 
@@ -73,16 +73,16 @@ def _alone(item: object) -> tuple[()]:
 
 @dataclasses.dataclass(frozen=True)
 class SearchProblem(Generic[T]):
-    """Items of which as few as possible are to be kept.
+    """Items, as few as possible of which are to be kept.
 
     Attributes:
         items: Everything, in an order in which related items are close together (topological order).
-        oracle: Says whether a subset still fails.
+        oracle: Decides whether a subset still fails.
         key: Content key of a candidate for the cache: a digest of all that the answer depends on.
         weights: How much an item holds (a region its nodes): chance, before any check, that a needed one is in it. 1
             for items left out; positive.
-        suspicion: How much speaks against an item (its local error), in any unit; 0 for items left out. The most
-            suspect item is assumed to be needed until the final pass has asked.
+        suspicion: Evidence against an item (its local error), in any unit; 0 for items left out. The most suspect item
+            is assumed to be needed until the final pass has tested it.
         neighbours: Items one step away in either direction. Faults of several items are mostly faults of neighbours.
         premised: Given the runs of the whole, which failed, returns the suspicion; None where that is known before.
 

@@ -49,7 +49,7 @@ class SearchStep:
     Attributes:
         items: Size of the candidate.
         attempt: 0 for the first run of this candidate.
-        outcome: What it did.
+        outcome: Outcome of the run.
         cached: Whether the answer was there already.
         seconds: How long the check took; 0 when cached.
         kept: Size of the smallest subset known to fail before this answer.
@@ -76,15 +76,14 @@ class Progress(Generic[T]):
     """The state of a running search, after every answer.
 
     Attributes:
-        candidate: What was asked about.
         verdict: The answer.
-        step: The same in figures.
+        step: The step in figures.
         kept: Smallest subset known to fail before this answer.
         checks: Answers used so far.
-        cache_hits: Those of them that were there already.
+        cache_hits: Those of them that were cached.
         seconds: Time since the search began.
         checks_left: Rough number of checks still to come.
-        seconds_left: What they will take, at the mean of those really made; None before the first.
+        seconds_left: Their expected time, at the mean of those really made; None before the first.
     """
 
     candidate: tuple[T, ...]
@@ -104,11 +103,11 @@ class SearchResult(Generic[T]):
 
     Attributes:
         kept: Its items, in the order of the problem.
-        verdict: The verdict that said so.
-        minimality: What has been shown of it.
+        verdict: The verdict on it.
+        minimality: Proven minimality of the subset.
         block_items: Size of the blocks, when block-minimal; else 0.
         stop: Why the search ended.
-        removals: What the rest did when one of the kept items was removed, where that was asked.
+        removals: Outcome of the rest without one of the kept items, where that was tested.
         checks: Runs of the oracle that the search rests on, the premise and cached ones included.
         repeats: Runs next to them that only confirmed answers in the end.
         candidates: Different subsets they were about.
@@ -116,9 +115,9 @@ class SearchResult(Generic[T]):
         seconds: Wall-clock time.
         rate: How often the result failed when that was measured, else how often the whole did in the premise.
         confidence: Chance that every kept item is needed (or, block by block, every kept block), given that subsets
-            which fail do so as often as the result; items whose removal was unresolved are left out. Where no run spoke
-            for a fault that comes and goes, the chance that it does nevertheless is taken off. None when the search was
-            not brought to an end, nothing could be left out, or runs were not to be repeated.
+            which fail do so as often as the result; items whose removal was unresolved are left out. Where no run
+            showed a fault that comes and goes, the chance that it does nevertheless is subtracted. None when the search
+            was not brought to an end, nothing could be left out, or runs were not to be repeated.
         history: Every answer used, in order.
         others: The smallest candidate for every other way of failing that was met.
     """

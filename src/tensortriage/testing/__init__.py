@@ -5,7 +5,7 @@ from typing import Any
 from tensortriage.values.registered import registered
 
 GROUP = "tensortriage.conformance"
-"""Entry-point group of what this module hands on."""
+"""Entry-point group of this module's further names."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Names for writing engines that are wrong on purpose, in addition to `tensortriage.engines.sdk`; they are stable.
 
-Where such an engine is right it is ONNX Runtime; what it computes itself it computes with kernels of the evaluator, and
-puts into the model in place of a value.
+Where such an engine is right it is ONNX Runtime; its own results come from kernels of the evaluator, and replace values
+of the model.
 """
 
 from tensortriage.engines.feed_checks import closed as closed

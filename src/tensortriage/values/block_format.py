@@ -2,8 +2,8 @@
 
 OCP Microscaling Formats (MX) Specification 1.0, 2023: blocks of 32, a scale of type E8M0, a power of two. By its
 section 6.3 the scale is the largest power of two that is not above the block's largest magnitude, divided by the
-largest power of two of the element type; elements are rounded to nearest, ties to even, and what is too large becomes
-the largest element. NVFP4 (NVIDIA, "Introducing NVFP4", 2025): blocks of 16, a scale of type E4M3 that is rounded to
+largest power of two of the element type; elements are rounded to nearest, ties to even, and larger ones become the
+largest element. NVFP4 (NVIDIA, "Introducing NVFP4", 2025): blocks of 16, a scale of type E4M3 that is rounded to
 nearest, and one float32 scale for the whole tensor, which makes the largest block scale the largest E4M3 number.
 """
 
@@ -18,7 +18,7 @@ from tensortriage.values.dtype import Precision
 
 _finfo: Any = ml_dtypes.finfo  # its constructor is not annotated
 SCALE_EXPONENTS = (-127, 127)
-"""Of E8M0: 2**-127 to 2**127 (MX specification, 5.4.1)."""
+"""Exponents of E8M0: 2**-127 to 2**127 (MX specification, 5.4.1)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class BlockFormat:
         """Return numbers as the format holds them, in the type and shape they came in.
 
         Args:
-            x: float32 or float64; rounded to float32 first, which is what is converted.
+            x: float32 or float64; rounded to float32 before the conversion.
             axis: Along which neighbours share a scale; a last block may be shorter. Blocks that hold NaN or Inf become
                 NaN.
         """

@@ -96,8 +96,8 @@ def content_digest(path: Path) -> str:
 def placed(path: Path) -> Iterator[BinaryIO]:
     """Open a file that appears under its name when the block ends, and not at all when it fails.
 
-    Until then it lies next to it under a name that nobody can guess, so that no link waits there. What processes that
-    were killed left there for the same name is removed.
+    Until then it lies next to it under a name that nobody can guess, so that no link waits there. Files that killed
+    processes left there for the same name are removed.
 
     Raises:
         OSError: When it cannot be written.

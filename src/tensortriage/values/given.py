@@ -1,7 +1,7 @@
 """The Python value of a request's field, converted to its type: text for a path, one word for several.
 
-A request is checked when it is made, before anything runs. A field says by ``accepts`` in its declaration what makes
-its value of other things (a model in memory, arrays, an engine's spec); of all others the type decides.
+A request is checked when it is made, before anything runs. A field's ``accepts`` names the function that converts other
+values (a model in memory, arrays, an engine's spec); fields without it go by their type.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ACCEPTS = "tensortriage.accepts"
-"""Key of a field's metadata: a function of what was given that returns the value, or ``module:function``.
+"""Key of a field's metadata: a function from the given value to the field's, or ``module:function``.
 
 It raises a `TypeError` whose text is the cure.
 """
@@ -40,7 +40,7 @@ def take(request: Any) -> None:
     """Convert the given values of a new request's fields.
 
     Raises:
-        TypeError: For a value of which the field's cannot be made.
+        TypeError: For a value that cannot be converted to the field's type.
     """
     kind: type = type(request)
     for name, optional, make in _makers(kind):
@@ -58,7 +58,7 @@ def take(request: Any) -> None:
 
 @cache
 def _makers(kind: type) -> tuple[tuple[str, bool, Callable[[Any], Any]], ...]:
-    """Return the fields that are checked: name, whether it may be None, and what makes the value."""
+    """Return the fields that are checked: name, whether it may be None, and its conversion."""
     found = []
     for each in dataclasses.fields(kind):
         words = each.type.__name__ if type(each.type) is type else _MODULES.sub("", str(each.type))

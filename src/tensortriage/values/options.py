@@ -24,8 +24,8 @@ class Option:
 
     Attributes:
         names: Names of the option, the main one first; none for a positional argument.
-        metavar: What its value is called; ``NAME...`` takes values up to the next option. Empty for a flag.
-        help: What it does, one sentence.
+        metavar: Placeholder of its value in help; ``NAME...`` takes values up to the next option. Empty for a flag.
+        help: Its help text, one sentence.
         group: Heading in the help; empty for that of the option before it.
         rare: Whether only --help-all lists it.
         hidden: Whether nothing lists it.
@@ -45,7 +45,7 @@ class Option:
         value: Value of the field when a flag is given.
         slug: Slug of the error when another flag of the same field is given too; empty for ``usage``.
         read: Converts the words to the field's value, or ``module:function`` where that is expensive to import.
-        each: The same for each of several words.
+        each: Help of each of several words.
     """
 
     names: tuple[str, ...]
@@ -154,11 +154,11 @@ def option(
 
     Args:
         names: Names of the option, separated by spaces.
-        metavar: What its value is called; with ``...`` for several.
-        help: What it does.
+        metavar: Placeholder of its value in help; with ``...`` for several.
+        help: Its help text.
         default: The field's value without it; without a default the option is needed.
         default_factory: Makes the default anew.
-        accepts: What makes the value of what is given in Python; see `tensortriage.values.given`.
+        accepts: Converts a value that is given in Python; see `tensortriage.values.given`.
         **more: See `Option`.
     """
     more.setdefault("needed", default is dataclasses.MISSING and default_factory is dataclasses.MISSING)
@@ -237,6 +237,6 @@ def _documented(made: Any) -> str:
     for field in dataclasses.fields(made):
         declared = field.metadata.get(DECLARED)
         if isinstance(declared, tuple) and declared[0].help and f" {field.name}:" not in text:
-            told = [each.help if each.metavar else f"{each.value}: {each.help}" for each in declared]
-            lines.append(f"        {field.name}: {' '.join(told)}")
+            texts = [each.help if each.metavar else f"{each.value}: {each.help}" for each in declared]
+            lines.append(f"        {field.name}: {' '.join(texts)}")
     return "\n".join([text, *lines, "    "])

@@ -19,9 +19,9 @@ def check_output(path: Path | None, *inputs: Path | None, place: Place = Place.F
     """Refuse a place that cannot or must not be written; directories that are missing are made when it is.
 
     Args:
-        path: What is to be written; None for nothing.
+        path: The path to write; None for nothing.
         inputs: Files that are read, and that commands printed at the end still name.
-        place: What it becomes.
+        place: Kind of file or folder.
 
     Raises:
         UsageError: When the path is a directory and should be none (``output-is-directory``), or the other way round

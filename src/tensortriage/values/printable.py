@@ -1,8 +1,8 @@
 """Names made safe for people's eyes.
 
 Names come from model files, which nobody has vetted: a name may hold terminal escape sequences, line breaks or
-characters that reverse the reading direction. Every renderer shows names through `printable`, so that what a reader
-sees is what the file holds, and nothing in it can act.
+characters that reverse the reading direction. Every renderer shows names through `printable`, so that a reader sees the
+file's contents, and nothing in it can act.
 """
 
 import unicodedata

@@ -27,7 +27,7 @@ def to_json(obj: object, *, compact: bool = False) -> str:
     """Return JSON text of dataclasses, mappings, sequences, sets, enums, paths, numbers (numpy's too) and strings.
 
     Args:
-        obj: What is to be written.
+        obj: The object.
         compact: One line without blanks instead of lines to read.
 
     Raises:
@@ -51,7 +51,7 @@ def from_json(text: str | bytes, kind: type[T], *, source: str = "") -> T:
     Args:
         text: JSON document.
         kind: Dataclass (or other type that msgspec can convert to) expected at the top.
-        source: Where the text came from, for the message.
+        source: Source of the text, for the message.
 
     Raises:
         StoreError: For bad JSON or a wrong type, with the place inside (``json-invalid``), or for a file of another

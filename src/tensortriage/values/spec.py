@@ -32,8 +32,8 @@ class ValueSpec:
         """Return the spec of a concrete array.
 
         Args:
-            name: Of the value.
-            array: Of any shape; its type numpy's or ml_dtypes's for an ONNX type.
+            name: Name of the value.
+            array: Array of any shape; its type numpy's or ml_dtypes's for an ONNX type.
         """
         return cls(name, DType.from_numpy(array.dtype), tuple(array.shape))
 

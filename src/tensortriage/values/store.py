@@ -1,9 +1,9 @@
 """A tensor store is names and arrays: in memory while small, memory-mapped shards on disk when not.
 
 On disk it is a folder of shard files (see `tensortriage_worker.shards`) and an ``index.json`` that is written last, so
-a folder without index is not a store and an interrupted writer leaves nothing that could be taken for one. Writing
-streams: no tensor is held. Reading maps: a tensor costs address space until it is looked at, and its shard is unmapped
-when the last array out of it is gone.
+a folder without index is not a store and an interrupted writer leaves nothing that looks like one. Writing streams: no
+tensor is held. Reading maps: a tensor costs address space until it is looked at, and its shard is unmapped when the
+last array out of it is gone.
 """
 
 import dataclasses
@@ -84,7 +84,7 @@ class _Item:
     """One line of the index.
 
     Attributes:
-        name: Of the tensor.
+        name: Name of the tensor.
         dtype: Label of its element type.
         shape: Shape of the tensor.
         file: Plain name of a file next to the index.
@@ -112,7 +112,7 @@ class ShardWriter:
 
     Args:
         folder: Created if missing. A store that is already there is replaced.
-        shard_bytes: A shard is closed once it holds this much. It bounds what a reader keeps mapped at a time.
+        shard_bytes: Size at which a shard is closed. It bounds the memory that a reader maps at a time.
 
     Raises:
         StoreError: When the folder cannot be written (``store-unwritable``).
@@ -275,7 +275,7 @@ class MappedStore:
         except KeyError:
             raise _damaged(path, f"tensor '{name}' is not in it") from None
         if DType.from_numpy(array.dtype) is not spec.dtype or array.shape != spec.shape:
-            raise _damaged(path, f"tensor '{name}' is not what the index says")
+            raise _damaged(path, f"tensor '{name}' differs from the index")
         return array
 
     def verify(self) -> None:

@@ -163,7 +163,7 @@ def shape(dims: tuple[int, ...]) -> str:
 def whole_number(text: str) -> int | None:
     """Return the number that at most 18 ASCII digits write; None for any other text.
 
-    What `str.isdigit` accepts, `int` may not: ``²``, or more digits than Python converts.
+    `str.isdigit` accepts more than `int` does: ``²``, or more digits than Python converts.
     """
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 

@@ -32,8 +32,8 @@ class TypedStore:
 
     def checksum(self, name: str) -> str:
         """Return the digest of a tensor; see `TensorStore`."""
-        told = self._store.checksum(name)
-        return f"{told} as {self._types[name].label}" if name in self._types else told
+        stored = self._store.checksum(name)
+        return f"{stored} as {self._types[name].label}" if name in self._types else stored
 
     def __contains__(self, name: object) -> bool:
         return name in self._store
@@ -49,15 +49,15 @@ def typed_as(store: TensorStore, specs: Mapping[str, ValueSpec]) -> TensorStore:
 
     Args:
         store: Values as they were computed.
-        specs: What the model says of them.
+        specs: The model's types.
     """
     types = {
-        name: told
+        name: dtype
         for name in store.names()
         if store.spec(name).dtype is DType.DOUBLE
         and name in specs
-        and (told := specs[name].dtype) is not None
-        and told.is_float
-        and told is not DType.DOUBLE
+        and (dtype := specs[name].dtype) is not None
+        and dtype.is_float
+        and dtype is not DType.DOUBLE
     }
     return TypedStore(store, types) if types else store

@@ -1,7 +1,7 @@
 """Precision: the fewest nodes that must compute in more bits, and the model in which they do.
 
-Whoever judges, an engine or a command, candidates are typed models (in 8 bits, asked of an engine, models with Q/DQ
-pairs), and the emulation of the format says which to try first.
+With any judge, an engine or a command, candidates are typed models (in 8 bits on an engine, models with Q/DQ pairs),
+and the emulation of the format sets the order in which they are tried.
 """
 
 import contextlib
@@ -47,8 +47,8 @@ MOST_SCORED = 256
 def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | None = None) -> PrecisionPlan:
     """Find the fewest nodes to keep in higher precision, write the mixed model, and ``precision.json`` next to it.
 
-    Ctrl-C ends the search; what was asked so far is kept in the case, and the best choice that is known is written:
-    the smallest set that was seen to be enough, else the one that the emulation found, else the model as it is.
+    Ctrl-C ends the search; answers so far are kept in the case, and the best known choice is written: the smallest set
+    that was seen to be enough, else the emulation's, else the model as it is.
 
     Raises:
         TriageError: For bad input, an engine that is missing, a goal that nothing reaches, or a target that fails with
@@ -89,7 +89,8 @@ def _earlier(case: Case, model: Model) -> PrecisionPlan | None:
 def _unsearched(request: PrecisionRequest, model: Model, earlier: PrecisionPlan | None) -> PrecisionPlan:
     """Return the end of a search that was interrupted before it could ask anything.
 
-    What the same command found earlier stands; else the model is written as it is, with every node in fp32.
+    The result of an earlier search by the same command stands; else the model is written as it is, with every node in
+    fp32.
     """
     file = str(request.output) if request.output is not None and request.output.exists() else ""
     if earlier is not None and (earlier.command, earlier.files.get("model", "")) == (command_line(), file):
@@ -125,8 +126,8 @@ def _unsearched(request: PrecisionRequest, model: Model, earlier: PrecisionPlan 
 def _check_formats(request: PrecisionRequest) -> None:
     """Refuse a format that differs from the one requested of the target."""
     target = EngineSpec.parse(request.target) if request.target else None
-    told = resolve(target).precision if target is not None and "precision" in target.options else None
-    if request.low is None or told in (None, Precision.FP64, Precision.FP32, Precision.TF32, request.low):
+    precision = resolve(target).precision if target is not None and "precision" in target.options else None
+    if request.low is None or precision in (None, Precision.FP64, Precision.FP32, Precision.TF32, request.low):
         return
     raise UsageError(
         f"--{request.low.value} contradicts {request.target}",

@@ -21,7 +21,7 @@ def range_scan(
     reference: str = DEFAULT_REFERENCE,
     formats: Sequence[Precision] = FORMATS,
 ) -> tuple[RangeRow, ...]:
-    """Run a model once on the reference and hold all its tensors against number formats.
+    """Run a model once on the reference and compare all its tensors with number formats.
 
     Args:
         model: ONNX file.

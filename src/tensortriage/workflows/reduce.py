@@ -1,6 +1,6 @@
 """Reduce: the smallest piece of a model that still fails, found by asking engines, a command or a person.
 
-Whoever answers, the rest is the same: the premise first, then the search, then everything else that can be smaller,
+The steps are the same with any judge: the premise first, then the search, then everything else that can be smaller,
 and the result is seen to fail again before it is called one.
 """
 
@@ -41,9 +41,9 @@ from tensortriage.values.output_files import check_output
 from tensortriage.workflows.common.judged import output_judge
 
 SHRINK_SECONDS = 60.0
-"""Time for making smaller what engines are asked about; a step takes milliseconds."""
+"""Time for making engines' models smaller; a step takes milliseconds."""
 TRUSTED = Repeats(premise=1, measure=1)
-"""A person is not asked the same thing twice."""
+"""A person sees each candidate once."""
 
 
 class ReduceListener(Listener, Protocol):
@@ -62,7 +62,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener | None = None) ->
     Ctrl-C ends the search with the smallest piece found so far, which is written.
 
     Raises:
-        UsageError: When nobody is named to judge the pieces (``reduce-no-judge``).
+        UsageError: When there is no judge for the pieces (``reduce-no-judge``).
         TriageError: For bad input, a whole that does not fail, a check that always does, or a missing engine.
     """
     listener = listener or Silent()

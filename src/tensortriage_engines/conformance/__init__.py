@@ -1,1 +1,1 @@
-"""The conformance suite: what is relied on in an engine, and a trial of one in an environment."""
+"""The conformance suite: the properties that callers rely on in an engine, and a trial of one in an environment."""

@@ -26,7 +26,6 @@ class Example:
 
     Attributes:
         name: Kebab-case, for reports.
-        proto: The model.
         feeds: One or more feeds; one session must answer them all.
         expected: From a feed to the outputs, by name.
         core: Whether every engine must support it; others may refuse with `BuildFailed` or `RunFailed`.

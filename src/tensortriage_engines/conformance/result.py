@@ -35,13 +35,13 @@ def conformance_of(spec: str, *, limits: Limits) -> ConformanceResult:
         UsageError: For a malformed spec.
         EngineMissing: When the engine cannot be used here.
     """
-    asked = usable(spec, limits=limits)
-    engine = create(asked, limits=limits)
+    usable_spec = usable(spec, limits=limits)
+    engine = create(usable_spec, limits=limits)
     try:
-        report = check_engine_conformance(engine, asked.options)
+        report = check_engine_conformance(engine, usable_spec.options)
     except DoesNotConform as error:
         report = error.report
-        return ConformanceResult(str(asked), report.version, report.passed, report.refused, str(error))
+        return ConformanceResult(str(usable_spec), report.version, report.passed, report.refused, str(error))
     except AssertionError as error:
-        return ConformanceResult(str(asked), engine.availability().version, (), {}, str(error))
-    return ConformanceResult(str(asked), report.version, report.passed, report.refused, "")
+        return ConformanceResult(str(usable_spec), engine.availability().version, (), {}, str(error))
+    return ConformanceResult(str(usable_spec), report.version, report.passed, report.refused, "")

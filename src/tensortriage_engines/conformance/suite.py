@@ -1,7 +1,7 @@
 """The conformance suite: the properties of an engine that TensorTriage relies on, as checks for anyone's engine.
 
-Everything is asked through the public engine interface and compared with closed formulas, so an engine passes because
-it is right, not because it agrees with another one. All checks run before the suite speaks: one failure does not hide
+Everything is tested through the public engine interface and compared with closed formulas, so an engine passes because
+it is right, not because it agrees with another one. All checks run before the suite reports: one failure does not hide
 the next.
 """
 
@@ -64,7 +64,7 @@ def check_engine_conformance(engine: Engine, options: Mapping[str, str] | None =
         options: Options for every compile, e.g. a precision that it requires.
 
     Returns:
-        What it passed, and which optional models it refused.
+        The checks that it passed, and the optional models that it refused.
 
     Raises:
         DoesNotConform: An AssertionError whose message lists every failed check with its observation.
@@ -191,7 +191,7 @@ class _Suite:
         return outputs
 
     def repeat(self) -> None:
-        """A second run gives the same bits, and no run touches what an earlier one returned."""
+        """A second run gives the same bits, and no run touches the results of an earlier one."""
         example = self.examples["mlp"]
         with closing(self.compile("mlp")) as session:
             first = session.run(example.feeds[0])["y"]

@@ -1,4 +1,4 @@
-"""Does an engine work in an environment? It converts a small network there, runs it, and what comes is known.
+"""Does an engine work in an environment? It converts a small network there, runs it, and the result is known.
 
 The network is one of the conformance suite, or the engine's own where it exports networks: all its numbers are whole
 and small, so that every format holds them.

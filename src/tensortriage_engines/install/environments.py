@@ -49,9 +49,9 @@ class Environment:
 
     Attributes:
         engine: The requested engine, or the provider of one.
-        name: Name of the folder: the same, or with the requested version.
+        name: Name of the folder: the engine's, or with the requested version.
         python: Interpreter of the environment, for ``worker=``.
-        requirements: What was installed.
+        requirements: The installed requirements.
         version: Version that the engine reports there.
     """
 
@@ -75,8 +75,8 @@ class EngineRow:
     Attributes:
         name: Name in specs.
         usable: Whether it can be used in this Python.
-        version: Of its library, where known.
-        device: What it runs on.
+        version: Version of its library, where known.
+        device: Its device.
         reason: Why it cannot be used.
         command: The one command that makes it usable; empty when it is, or there is none.
         environments: Environments that were made for it.
@@ -148,14 +148,14 @@ def environments() -> tuple[Environment, ...]:
 def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Environment:
     """Make an environment in which an engine converts and runs a small network, or return the one that is there.
 
-    One that no longer works, or was made of other packages than are installed today, stays until the new one works.
+    A broken environment, or one of other packages than those of today, stays until the new one works.
 
     Args:
         word: ``NAME``, or ``NAME==VERSION`` for another version of the engine's package.
         say: Receives lines about slow steps.
 
     Raises:
-        UsageError: When there is no recipe for that engine (``environment-unknown``), for what is no version or one
+        UsageError: When there is no recipe for that engine (``environment-unknown``), for a malformed version or one
             older than the adapter knows (``environment-version``), and where the environment cannot be
             (``environment-path``, ``environment-foreign``, ``environment-busy``, ``home-missing``).
         EngineMissing: When it cannot be made, or the engine does not work in it (``environment-failed``).

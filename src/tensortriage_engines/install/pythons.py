@@ -1,7 +1,7 @@
 """The Python that packages are installed into: this one, or one on the PATH, of pyenv or of uv that has wheels.
 
-Wheels are for some Pythons only. Which ones a release has them for, the package index is asked once pip has found none
-for the Python that was tried first.
+Wheels are for some Pythons only. When pip has found none of a release for the first Python, the package index is
+queried for the Pythons that it has wheels for.
 """
 
 import os
@@ -59,12 +59,12 @@ def needed(what: str, pythons: Pythons, minors: Sequence[int] = tuple(KNOWN_MINO
         pythons: As for `interpreter`.
         minors: Likewise.
     """
-    taken = [minor for minor in minors if pythons[0] <= (3, minor) <= pythons[1]]
-    span = f"3.{taken[0]} to 3.{taken[-1]}" if len(taken) > 1 else f"3.{taken[0]}"
+    suitable = [minor for minor in minors if pythons[0] <= (3, minor) <= pythons[1]]
+    span = f"3.{suitable[0]} to 3.{suitable[-1]}" if len(suitable) > 1 else f"3.{suitable[0]}"
     here = ".".join(map(str, sys.version_info[:2]))
     return failed(
         f"{what} takes Python {span}: this is {here}, and none is on the PATH or installed by pyenv or uv",
-        cure=f"put python3.{taken[-1]} on the PATH",
+        cure=f"put python3.{suitable[-1]} on the PATH",
     )
 
 
@@ -89,8 +89,8 @@ def _listed(python: str, package: str, minor: int) -> list[str]:
     """Return the releases of a package that have wheels for a Python."""
     words = [python, "-I", "-m", "pip", "index", "versions", "--only-binary=:all:", package]
     try:
-        told = call([*words, "--python-version", f"3.{minor}"], "pip")
+        listing = call([*words, "--python-version", f"3.{minor}"], "pip")
     except EngineMissing:  # it lists none
         return []
-    found = _VERSIONS.search(told)
+    found = _VERSIONS.search(listing)
     return found[1].split(", ") if found else []

@@ -34,7 +34,7 @@ class Release:
     Attributes:
         since: The oldest of them.
         beside: Packages installed with the package.
-        bare: What is installed without its dependencies.
+        bare: Packages that are installed without their dependencies.
         pythons: Which Pythons all that takes.
     """
 
@@ -49,8 +49,8 @@ class Ingredients:
     """Contents of one environment.
 
     Attributes:
-        requirements: What is installed.
-        bare: What is installed besides, without its dependencies.
+        requirements: Packages to install.
+        bare: Further packages, without their dependencies.
         pythons: Which Pythons all that takes.
     """
 
@@ -67,7 +67,7 @@ class Recipe:
         engine: The engine that uses them.
         package: The package with the version of the environment; its optional parts follow the name.
         version: The version that is installed by default.
-        pinned: What that is installed with, each at the version it was seen to work with.
+        pinned: Companion packages, each at the version that it was seen to work with.
         releases: Companions of other releases, the newest first; releases older than all are not offered.
         pythons: Which Pythons the pinned packages take.
         options: Options that an engine spec needs besides ``worker``, as written.
@@ -96,16 +96,16 @@ class Recipe:
 
     def of(self, version: str = "") -> Ingredients | None:
         """Return the packages for a version of the package, or the default one; None for one too old."""
-        asked = version or self.version
-        release = next((each for each in self.releases if in_order(each.since) <= in_order(asked)), None)
+        release_version = version or self.version
+        release = next((each for each in self.releases if in_order(each.since) <= in_order(release_version)), None)
         if release is None:
             return None
-        package = f"{self.package}=={asked}"
-        beside = tuple(each.format(version=asked) for each in release.beside) if version else self.pinned
-        bare = tuple(each.format(version=asked) for each in release.bare)
+        package = f"{self.package}=={release_version}"
+        companions = tuple(each.format(version=release_version) for each in release.beside) if version else self.pinned
+        bare = tuple(each.format(version=release_version) for each in release.bare)
         pythons = release.pythons if version else self.pythons
-        return Ingredients(beside, (package, *bare), pythons) if self.alone else Ingredients(
-            (package, *beside), bare, pythons
+        return Ingredients(companions, (package, *bare), pythons) if self.alone else Ingredients(
+            (package, *companions), bare, pythons
         )  # fmt: skip
 
     def target(self, python: str) -> str:

@@ -1,8 +1,8 @@
 """A folder with a Python of its own, made by venv and pip: as a whole, or not at all.
 
-One command makes environments at a time. A mark says whose a folder is before anything else is in it, so that what a
-killed command left is known as ours, and a user's own files are never removed. The environment that was there before
-comes back where the new one fails. Nothing is imported from the current folder, and pip installs nowhere else.
+One command makes environments at a time. A mark names the owner of a folder before anything else is in it, so that the
+remains of a killed command are known as ours, and a user's own files are never removed. The environment that was there
+before comes back where the new one fails. Nothing is imported from the current folder, and pip installs nowhere else.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replacing(folder: Path, note: str) -> Iterator[None]:
-    """Give an empty folder with a mark; what was there comes back where the block fails, and is removed otherwise.
+    """Give an empty folder with a mark; its former contents come back where the block fails, and are removed otherwise.
 
     Args:
         folder: The place of an environment.
@@ -98,7 +98,7 @@ def remove(folder: Path) -> None:
 
 
 def empty(folder: Path) -> None:
-    """Remove what is in an environment but for its mark."""
+    """Remove the contents of an environment but for its mark."""
     for inside in list(folder.iterdir()):
         if inside.is_dir() and not inside.is_symlink():
             shutil.rmtree(inside)
@@ -129,11 +129,11 @@ def make(
     """Make an environment, and return its interpreter.
 
     Args:
-        folder: Where; nothing but the mark is in it.
+        folder: Its folder; nothing but the mark is in it.
         base: The Python that it is made with.
         requirements: Packages to install; wheels only, since a local build depends on other packages installed here.
         say: Receives lines about slow steps.
-        bare: What is installed besides, without its dependencies.
+        bare: Further packages, installed without their dependencies.
 
     Raises:
         EngineMissing: When venv or pip fails (``environment-failed``).
@@ -150,7 +150,7 @@ def make(
 
 
 def call(words: Sequence[str], what: str) -> str:
-    """Run a program to its end, and return what it printed; it ends with this process, and with any interruption here.
+    """Run a program to its end, and return its output; it ends with this process, and with any interruption here.
 
     Args:
         words: Command line of the program.
@@ -172,8 +172,7 @@ def failed(reason: str, *, cure: str = "") -> EngineMissing:
     return EngineMissing(
         f"the environment cannot be made: {reason}",
         slug="environment-failed",
-        cure=cure
-        or "read what pip printed; without a network, point pip at your packages (PIP_INDEX_URL, PIP_FIND_LINKS)",
+        cure=cure or "read pip's output; without a network, point pip at your packages (PIP_INDEX_URL, PIP_FIND_LINKS)",
     )
 
 

@@ -1,8 +1,8 @@
 """LiteRT, once TensorFlow Lite, in a worker: conversion by onnx2tf is part of the build, as it is for its users.
 
-The converter's report says which tensor of the file holds which value of the ONNX model, so inner values are seen in
+The converter's report names the value of the ONNX model that each tensor of the file holds, so inner values are seen in
 the file that runs, without marking them as outputs. In a file that another converter made (of the PyTorch network, say)
-they are found by their numbers. Files have fixed shapes: one build per shape that is fed.
+they are found by their numbers. Files have fixed shapes: one build per fed shape.
 """
 
 import functools
@@ -115,9 +115,9 @@ class LiteRtSession(ConvertedSession):
         """
         arrays = checked_feed(feed, self.inputs)
         session = self.built_for(arrays)
-        told, _ = session.answer("records")
+        answer, _ = session.answer("records")
         moved = {placed.held.name for way in ways_of(session)[:1] for placed in way.inputs if placed.moved}
-        held = holders(told["records"], self._model.graph, moved)
+        held = holders(answer["records"], self._model.graph, moved)
         if not held and self._unedited is not None:
             yield from self._by_number(arrays, values)
             return
@@ -154,11 +154,11 @@ class LiteRtSession(ConvertedSession):
         finally:
             converted.close()
         outputs = session.run(arrays)
-        told, tensors = session.answer("tensors", arrays)
+        answer, tensors = session.answer("tensors", arrays)
         inner = {name: array for name, array in right.items() if name not in outputs}
         held = same_values(tensors, {**arrays, **inner})
         holders = {value: each[0] for value, each in held.items()}
-        holders |= first_wrong(graph, held, inner, tensors, told["made_of"])
+        holders |= first_wrong(graph, held, inner, tensors, answer["made_of"])
         read = ((value, holder.read(tensors[holder.tensor])) for value, holder in holders.items())
         return {**outputs, **{value: array for value, array in read if array is not None}}
 
@@ -168,7 +168,7 @@ def holders(
 ) -> dict[str, tuple[str, bool]]:
     """Return the tensor of the file that holds each value, and whether its channels are last there.
 
-    Of several values that one tensor is said to hold, it holds the last: the others were fused into it.
+    Of several values in one tensor by the report, it holds the last: the others were fused into it.
 
     Args:
         records: Report of the adapter.
@@ -194,8 +194,8 @@ def laid_out(array: np.ndarray, shape: Sequence[int | str | None] | None, *, cha
 
     Args:
         array: A tensor of the file, its channels first or last.
-        shape: What is declared of the value; None for nothing.
-        channels_last: Whether the converter's report says that channels are last.
+        shape: Declared shape of the value; None when it is undeclared.
+        channels_last: Whether channels are last by the converter's report.
     """
     ways = [array] if array.ndim < 3 else [array, np.moveaxis(array, -1, 1)]
     return next((way for way in (ways[::-1] if channels_last else ways) if fits(way.shape, shape)), None)

@@ -1,8 +1,8 @@
 """ncnn, Tencent's engine for phones, in a worker: pnnx converts the model as part of the build.
 
 The converter loses the names of values. So the model is converted once more with its values marked as outputs: a blob
-of the network and a value of the marked one are the same where their numbers are, on the same feed. What a blob is
-called does not depend on its numbers, so an edited file is read with the names of the unedited one.
+of the network and a value of the marked one are the same where their numbers are, on the same feed. A blob's name does
+not depend on its numbers, so an edited file is read with the names of the unedited one.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """OpenVINO with a file of its own, made by ovc, NNCF, Optimum or an exporter: the engine ``openvino`` with ``file=``.
 
-The file runs as it is. What it holds is read, too: as an ONNX model it is judged like every other file that was made of
+The file runs as it is. Its contents are read, too: as an ONNX model it is judged like every other file that was made of
 the model, so that a wrong weight, a wrong range or a step too many is named.
 """
 
@@ -49,7 +49,10 @@ class OpenVinoFileEngine(OpenVinoEngine, TranslatesFiles):
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         given = read_options(options, self.options)
-        path, told = Path(given.text(FILE)), {key: given.text(key) for key in ARRANGEMENT_OPTIONS if key in given}
+        path, arrangement = (
+            Path(given.text(FILE)),
+            {key: given.text(key) for key in ARRANGEMENT_OPTIONS if key in given},
+        )
         words = self.words(self.building(options)) | {FILE: str(path), "weights": str(path.with_suffix(".bin"))}
         loaded = Model.of_file(model.absolute())
         declared = declared_of(loaded)
@@ -57,7 +60,7 @@ class OpenVinoFileEngine(OpenVinoEngine, TranslatesFiles):
         words["names"] = json.dumps([[spec.name for spec in side] for side in rows])
 
         def build(path: Path, model: Model) -> IsolatedSession:
-            arrange = lambda inputs, outputs: Arrangements(arrangements(declared, rows, told))  # noqa: E731
+            arrange = lambda inputs, outputs: Arrangements(arrangements(declared, rows, arrangement))  # noqa: E731
             return self.isolated.compile(path, words, files=(FILE, "weights"), terms=ModelTerms(arrange=arrange))
 
         return FileSession(loaded, build, title=_TITLE, fixed_shapes=False)
@@ -87,7 +90,7 @@ class FileSession(ArrangedSession):
     """A loaded file; made by `OpenVinoFileEngine.compile`."""
 
     def plan(self) -> None:
-        """Return None: what runs is the file's graph, not the model's."""
+        """Return None: the file's graph runs, not the model's."""
         return
 
 

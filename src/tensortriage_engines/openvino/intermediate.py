@@ -51,7 +51,6 @@ class Layer:
 
     Attributes:
         number: Its number in the file.
-        name: Its name.
         kind: Its type.
         opset: Version of the set of operators that the type is of.
         data: Attributes, as they are written.
@@ -86,7 +85,7 @@ class Intermediate:
     Attributes:
         path: The .xml.
         layers: Each after those that it reads.
-        made: What tools wrote about themselves: slash-separated keys and values.
+        made: Metadata of the tools that made it: slash-separated keys and values.
     """
 
     path: Path

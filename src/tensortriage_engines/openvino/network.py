@@ -2,7 +2,7 @@
 
 Values and nodes keep the names that the source model gave them. Quantizers become pairs of QuantizeLinear and
 DequantizeLinear, weights stay as they are stored, and inputs and outputs are those of the model that the file was made
-of, in its layout: what differs then is what was changed.
+of, in its layout: every remaining difference is a change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,10 +39,10 @@ class OnnxGraph:
     """The ONNX graph that grows layer by layer.
 
     Args:
-        file: What is written as ONNX.
+        file: The file to translate.
         known: Values of the source model, whose names are preferred.
-        given: Names of inputs and outputs of the model that are inputs and outputs of the file, by what they are there;
-            None for one that is laid out anew or converted.
+        given: Names of inputs and outputs of the model that are inputs and outputs of the file, by their names there;
+            None for one that is transposed or converted.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class OnnxGraph:
 
     def _dequantized(self, stored: StoredConstant, name: str) -> str:
         """Write integers that represent real numbers."""
-        assert stored.scale is not None, "asked of quantized numbers"
+        assert stored.scale is not None, "only for quantized numbers"
         block, zero = stored.block(), stored.zero
         real = TYPES[stored.dtype]
         fits = zero is None or (np.array_equal(zero, np.rint(zero)) and _fits(zero, stored.array.dtype))
@@ -244,7 +244,7 @@ class OnnxGraph:
 
         Args:
             way: How inputs and outputs of the file are the model's.
-            ends: By the file's names of outputs, what they give.
+            ends: By the file's names of outputs, their values.
         """
         for each in way.outputs:
             self._given(each, ends[each.held.name])
@@ -287,7 +287,7 @@ def _info(spec: ValueSpec, shape: Sequence[int | str | None] | None) -> onnx.Val
 
 
 def _open(each: Placed) -> list[int | str | None] | None:
-    """Return the shape of an input or output of the model: what it or the file fix."""
+    """Return the shape of an input or output of the model, as far as it or the file fixes it."""
     spec, held = each.spec.shape, each.held.shape
     if spec is None or held is None or each.axes is None or len(held) != len(spec):
         shape = held if spec is None else spec
@@ -298,8 +298,8 @@ def _open(each: Placed) -> list[int | str | None] | None:
 
 def integers(dtype: np.dtype | type) -> Any:
     """Return the range of a type of integers, as `numpy.iinfo`; of 4 bits as well."""
-    told: Any = ml_dtypes.iinfo
-    return told(dtype)
+    info: Any = ml_dtypes.iinfo
+    return info(dtype)
 
 
 def _fits(zero: np.ndarray, dtype: np.dtype) -> bool:
@@ -308,7 +308,7 @@ def _fits(zero: np.ndarray, dtype: np.dtype) -> bool:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken, which it is from then on."""
+    """Return a free name, which is taken from then on."""
     found, count = name, 0
     while found in taken:
         count += 1

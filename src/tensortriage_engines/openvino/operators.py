@@ -1,7 +1,7 @@
 """OpenVINO's operators in those of ONNX: a table, by type.
 
-Most have a counterpart of another name. What differs is where attributes stand (in ONNX often an operand), how weights
-of groups and transposed convolutions are laid out, and that OpenVINO breaks down what normalizes.
+Most have a counterpart of another name. Differences are the place of attributes (in ONNX often an operand), the layout
+of the weights of groups and transposed convolutions, and that OpenVINO decomposes normalizations.
 """
 
 from collections.abc import Callable, Mapping
@@ -139,7 +139,7 @@ def _reduce(network: OnnxGraph, layer: Layer) -> None:
 
 
 def _attribute(kind: str, **keys: tuple[str, Callable[[str], Any], Any]) -> Write:
-    """Return a writer for an operator with attributes: ONNX's key; OpenVINO's, how it is read, and what is usual."""
+    """Return a writer for an operator with attributes: ONNX's key; OpenVINO's, its conversion, and its default."""
 
     def written(network: OnnxGraph, layer: Layer) -> None:
         read = {own: parse(layer.data.get(key, usual)) for own, (key, parse, usual) in keys.items()}
@@ -339,4 +339,4 @@ TABLE: Mapping[str, Write] = {
     "GRUSequence": recurrent.sequence,
     "RNNSequence": recurrent.sequence,
 }
-"""By type of a layer, what writes it."""
+"""Writers by type of a layer."""

@@ -41,8 +41,8 @@ class Preparation:
 
     Attributes:
         order: Which channel of the input each is.
-        gain: What it is multiplied with.
-        shift: What is added then.
+        gain: Factor.
+        shift: Offset, added after the multiplication.
     """
 
     order: np.ndarray
@@ -81,10 +81,10 @@ def prepared_input(inv: Investigation, _: Evidence) -> Conclusion | None:
     if file is None:
         return None
     known = {spec.name: preparation(file.graph, inv.model.graph, spec.name) for spec in inv.model.inputs}
-    told = {name: each for name, each in known.items() if each is not None and each.words and name in feed.tensors}
-    if not told:
+    prepared = {name: each for name, each in known.items() if each is not None and each.words and name in feed.tensors}
+    if not prepared:
         return None
-    moved = {name: each.of(feed.tensors[name]) for name, each in told.items()}
+    moved = {name: each.of(feed.tensors[name]) for name, each in prepared.items()}
     try:
         found = inv.lab.outputs(inv.question.reference, file, feed)
         golden = inv.golden.outputs(feed)
@@ -97,12 +97,12 @@ def prepared_input(inv: Investigation, _: Evidence) -> Conclusion | None:
         max(error_of(measure(np.asarray(side[name]), array)) for name, array in found.items())
         for side in (golden, explained)
     )
-    what = "; ".join(f"it takes '{name}' {each.words}" for name, each in told.items())
+    what = "; ".join(f"it takes '{name}' {each.words}" for name, each in prepared.items())
     if not is_minor(after, before):
         inv.record.answered(QUESTION, f"no: {what}, which does not explain its outputs", before=before, after=after)
         return None
     inv.record.answered(QUESTION, f"yes: {what}", before=before, after=after)
-    name = next(iter(told))
+    name = next(iter(prepared))
     first = inv.model.graph.consumers(name)[0]
     return Conclusion(
         VerdictKind.MODEL_CHANGED,
@@ -110,7 +110,7 @@ def prepared_input(inv: Investigation, _: Evidence) -> Conclusion | None:
         f"the file prepares its input itself: {what}; on that the reference gives its outputs up to "
         f"{error_size(after)}, else they differ by {error_size(before)}; feed it unprepared data, or convert "
         "the model without means, scales and reversed channels",
-        culprits=[Culprit(first.name, first.op_type, name, reason=f"is fed '{name}' {told[name].words}")],
+        culprits=[Culprit(first.name, first.op_type, name, reason=f"is fed '{name}' {prepared[name].words}")],
     )
 
 

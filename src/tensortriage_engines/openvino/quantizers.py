@@ -13,7 +13,7 @@ from tensortriage_engines.openvino.intermediate import Layer
 from tensortriage_engines.openvino.network import OnnxGraph, integers
 
 NEAR = 1e-3
-"""Steps by which a zero may lie beside its level: ranges are stored in float32."""
+"""Steps by which a zero may miss its level: ranges are stored in float32."""
 _LEVELS: dict[int, Any] = {
     256: np.uint8, 255: np.int8, 65536: np.uint16, 65535: np.int16, 16: ml_dtypes.uint4, 15: ml_dtypes.int4,
 }  # fmt: skip

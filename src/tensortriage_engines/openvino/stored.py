@@ -21,10 +21,10 @@ class StoredConstant:
     Attributes:
         name: Its name in the file.
         array: The stored numbers.
-        dtype: OpenVINO's word for what they are converted to; empty where they are not.
-        zero: What is subtracted after that.
-        scale: What they are multiplied with then.
-        names: Of the value that comes of it.
+        dtype: OpenVINO's word for the type that they are converted to; empty where they are not.
+        zero: Zero point, subtracted then.
+        scale: Scale, the factor after that.
+        names: Names of the resulting value.
     """
 
     name: str
@@ -83,7 +83,7 @@ class StoredConstant:
 
         None where they differ along several.
         """
-        assert self.scale is not None, "asked of quantized numbers"
+        assert self.scale is not None, "only for quantized numbers"
         if self.scale.size == 1:
             return None, None
         sizes = [1] * (self.array.ndim - self.scale.ndim) + list(self.scale.shape)

@@ -19,7 +19,7 @@ def ends_of(
     """Return inputs and outputs of a file, and the layers that they are.
 
     Args:
-        file: What was read.
+        file: The parsed file.
         declared: Inputs and outputs of the model, whose names are preferred.
     """
     by_number = {layer.number: layer for layer in file.layers}
@@ -37,10 +37,10 @@ def translated(file: Intermediate, model: Model, way: Arrangement, declared: tup
     """Return a file as ONNX.
 
     Args:
-        file: What was read.
-        model: The one that it was made of.
+        file: The parsed file.
+        model: The model that it was made of.
         way: How its inputs and outputs are the model's.
-        declared: Those of the model.
+        declared: Inputs and outputs of the model.
 
     Raises:
         Untranslatable: When a layer has no form in ONNX here.

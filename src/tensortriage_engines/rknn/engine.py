@@ -101,7 +101,7 @@ class RknnSession(NamedValuesSession):
     Args:
         model: The ONNX model.
         words: Options for the adapter.
-        engine: What builds it. Where the first feed sets the ranges of int8, nothing is built before it.
+        engine: The engine that builds it. Where the first feed sets the ranges of int8, it builds on the first run.
     """
 
     def __init__(self, model: "Model", words: Mapping[str, str], engine: RknnEngine) -> None:

@@ -1,6 +1,6 @@
 """Inputs of the adapter: the model file, converted where necessary, and the options of the build.
 
-Which way a format is reached is decided here, by what the release offers; see `tensortriage_engines.tensorrt.engine`.
+The way to reach a format is decided here, by the release's abilities; see `tensortriage_engines.tensorrt.engine`.
 """
 
 import json
@@ -28,7 +28,7 @@ class Prepared:
     Args:
         loaded: The model.
         model: Path of the model file.
-        settings: What the options ask for.
+        settings: Settings from the options.
         ranges: Shape ranges in addition to those of the options.
         features: Features of the installed release.
     """
@@ -94,17 +94,17 @@ class Prepared:
         """Refuse requests that only a builder with weak typing could meet.
 
         Raises:
-            UsageError: For formats beside the one that the model has or is converted to, and for nodes to keep in
+            UsageError: For formats other than the one that the model has or is converted to, and for nodes to keep in
                 float32 in a model that is built as it is typed: the build would go on without them.
         """
-        asked = ""
+        refused = ""
         if "fallback" in self._settings.words:
-            asked = f"layers in {self._settings.words['fallback'].replace('+', ' or ')} with {precision}"
+            refused = f"layers in {self._settings.words['fallback'].replace('+', ' or ')} with {precision}"
         elif self._settings.kept and precision in (MIXED, *_QUANTIZED):
-            asked = f"kept nodes in a model that is built as it is typed ({precision})"
-        if asked:
+            refused = f"kept nodes in a model that is built as it is typed ({precision})"
+        if refused:
             raise UsageError(
-                f"this build is strongly typed and cannot have {asked}",
+                f"this build is strongly typed and cannot have {refused}",
                 slug="typing-unavailable",
                 cure="set the types in the model: triage convert, --keep-nodes for fp32 nodes; then precision=mixed",
             )

@@ -1,6 +1,6 @@
 """TensorRT and TensorRT-RTX, in a worker process: options and formats here, the library in `tensortriage_worker`.
 
-A number format is reached in one of two ways, by what the release offers. Releases with weak typing (8.5 to 10) have a
+A number format is reached in one of two ways, by the release's abilities. Releases with weak typing (8.5 to 10) have a
 flag per format and let the builder choose layer by layer; kept nodes are constrained to float32. Releases without it
 (11, RTX), or ``typing=strong``, get the model converted, with the same nodes kept, and build it as typed.
 """
@@ -200,7 +200,7 @@ class TensorRtEngine(
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return fp32 without optimizations first, then with them, then the options as they are.
 
-        Levels of optimization are left out where the release, which has been asked by then, has none (8.5).
+        Levels of optimization are left out where the release, which is known by then, has none (8.5).
         """
         known = _PROBED.get(_place(options))
         return ladder(options, levels=known is None or bool(known["opt_level"]))
@@ -208,7 +208,7 @@ class TensorRtEngine(
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
         """Return options with which inner values are shown: those that fusion leaves (10.12 and later), else all.
 
-        None for releases without a debug listener (8.5), and where the options say how to observe.
+        None for releases without a debug listener (8.5), and where the options set the way to observe.
         """
         if "observe" in options or "load_engine" in options:
             return None

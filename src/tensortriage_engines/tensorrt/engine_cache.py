@@ -39,14 +39,14 @@ class Shelf:
         Args:
             model: The user's model.
             words: Options for the adapter.
-            features: What release and device it is for.
+            features: Release and device of the build.
         """
         if any(word in words for word in _NOT_KEPT):
             return ""
-        said = {key: value for key, value in words.items() if key not in _ELSEWHERE}
+        own = {key: value for key, value in words.items() if key not in _ELSEWHERE}
         names = [[node.name, *node.inputs, *node.outputs] for node in model.graph.nodes]
-        told = [model.fingerprint, names, sorted(said.items()), [str(features.get(key)) for key in _TOLD]]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+        parts = [model.fingerprint, names, sorted(own.items()), [str(features.get(key)) for key in _TOLD]]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def find(self, key: str) -> tuple[Path, Mapping[str, Any]] | None:
         """Return the engine of a build and its report; None when there is none."""
@@ -65,8 +65,8 @@ class Shelf:
 
     def timing_cache(self, features: Mapping[str, Any]) -> Path:
         """Return the file of timings for a release and a device."""
-        told = json.dumps([str(features.get(key)) for key in _TOLD])
-        return self.folder / f"{hashlib.sha256(told.encode()).hexdigest()[:16]}.timings"
+        text = json.dumps([str(features.get(key)) for key in _TOLD])
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.timings"
 
     def _paths(self, key: str) -> tuple[Path, Path]:
         return self.folder / f"{key}.engine", self.folder / f"{key}.json"

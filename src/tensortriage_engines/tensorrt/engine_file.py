@@ -35,7 +35,7 @@ class BuiltEngine:
         sha256: Digest of the file.
         seconds: Time that the build took.
         command: The trtexec command line that builds the same.
-        findings: What the builder's log says, by kind: ``count`` and some ``lines``.
+        findings: Findings in the builder's log, by kind: ``count`` and a few ``lines``.
     """
 
     model: str
@@ -84,7 +84,7 @@ def build_engine(model: Path, output: Path, options: Mapping[str, str]) -> Built
 
 
 def build_and_show(request: ConvertRequest, tensorrt: EngineFlags, precision: str, *, as_json: bool) -> None:
-    """Build an engine, calibrated with the feeds where it needs them; print what was built, and how to repeat it.
+    """Build an engine, calibrated with the feeds where it needs them; print the result, and how to repeat it.
 
     Args:
         request: The model, the file to write, and the nodes to keep.

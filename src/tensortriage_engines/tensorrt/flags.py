@@ -1,6 +1,6 @@
 """Polygraphy's TensorRT flags, and the equivalent options of the engine ``tensorrt``.
 
-They apply to the ``--trt`` runner of ``run`` and to ``convert --convert-to trt``; an engine spec says the same in one
+They apply to the ``--trt`` runner of ``run`` and to ``convert --convert-to trt``; an engine spec has the same in one
 word: ``--trt --fp16 --builder-optimization-level 2`` is ``--target tensorrt:precision=fp16,opt_level=2``.
 """
 
@@ -123,14 +123,14 @@ class TensorrtOptions:
     strip_plan: bool = flag("--strip-plan", "Build an engine without the weights that can be refitted.", rare=True)
     direct_io: bool = flag("--direct-io", "Do not reformat inputs and outputs.", rare=True)
     trt_safety_restricted: bool = flag(
-        "--trt-safety-restricted", "Use only what TensorRT's safety scope allows.", rare=True)
+        "--trt-safety-restricted", "Use only features of TensorRT's safety scope.", rare=True)
     use_dla: bool = flag("--use-dla", "Run on a deep learning accelerator.", rare=True)
     allow_gpu_fallback: bool = flag("--allow-gpu-fallback", "Run unsupported layers on the GPU.", rare=True)
     weight_streaming: bool = flag("--weight-streaming", "Allow weights to be streamed from the host.", rare=True)
     # fmt: on
 
     def any_given(self, *but: str) -> str:
-        """Return the name of a flag that was given, beside those of some fields; empty for none."""
+        """Return the name of a flag that was given, other than those of some fields; empty for none."""
         given = [field for field in dataclasses.fields(self) if getattr(self, field.name) != field.default]
         given = [field for field in given if field.name not in but]
         name: str = given[0].metadata[DECLARED][0].names[0] if given else ""
@@ -188,7 +188,7 @@ class TensorrtOptions:
         return words
 
     def build(self, wanted: "ConvertRequest", precision: str, *, as_json: bool) -> None:
-        """Build an engine file as these flags say, and show it; see `tensortriage_engines.tensorrt.engine_file`."""
+        """Build an engine file by these flags, and show it; see `tensortriage_engines.tensorrt.engine_file`."""
         from tensortriage_engines.tensorrt.engine_file import build_and_show
 
         build_and_show(wanted, self, precision, as_json=as_json)

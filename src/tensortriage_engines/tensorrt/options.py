@@ -1,4 +1,4 @@
-"""The options of the engine ``tensorrt``: what they mean, and their checked form for the adapter."""
+"""The options of the engine ``tensorrt``: their meaning, and their checked form for the adapter."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ OPTIONS: Mapping[str, str] = {
     "strict_nans": "true: no rewriting that would hide a NaN",
     "workspace": "largest scratch memory of a tactic, in MB",
     "profile.KEY": "shapes of dynamic input KEY, MIN:OPT:MAX, e.g. profile.x=1x3x224x224:4x3x224x224:8x3x224x224 "
-    "(default: what is fed)",
+    "(default: the shapes of the feed)",
     "timing_cache": "file of a timing cache: read if it exists, written after the build",
     "load_timing_cache": "file of a timing cache that is read only",
     "no_new_timings": "true: a tactic that the timing cache does not know is an error (10 and later)",

@@ -1,8 +1,8 @@
 """TensorRT's layers in terms of the model's nodes.
 
 TensorRT calls a layer after its ONNX node where it can. A fused layer lists its nodes; a region that Myelin compiles as
-a whole (``ForeignNode``) names the first and the last only, so what it executes is told from the values it makes. Nodes
-that conversion to a lower type put in, and layers that only move data between formats, belong to no node.
+a whole (``ForeignNode``) names the first and the last only, so its nodes follow from the values it makes. Nodes that
+conversion to a lower type put in, and layers that only move data between formats, belong to no node.
 """
 
 import dataclasses
@@ -73,10 +73,10 @@ def _named(region: Region, graph: "Graph") -> Iterator[str]:
     yield from listed
     if (listed and _RANGE not in region.nodes) or region.kind == _MOVES:
         return
-    taken = {value_of(name, graph) for name in region.inputs}
+    operands = {value_of(name, graph) for name in region.inputs}
     for name in region.outputs:
         value = value_of(name, graph)
-        node = graph.producer(value) if value and value not in taken else None
+        node = graph.producer(value) if value and value not in operands else None
         if node is not None:
             yield node.name
 

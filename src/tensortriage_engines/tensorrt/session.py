@@ -30,8 +30,8 @@ class TensorRtSession(RebuiltSession, ShowsValues, TellsTactics, RepeatsBuild):
 
     Args:
         build: Builds an engine for shape ranges by input.
-        inputs: What has to be fed.
-        outputs: What comes back.
+        inputs: Inputs of a run.
+        outputs: Outputs of a run.
         open_inputs: Inputs with open dimensions and no range.
         shape_inputs: Inputs without a range whose values are shapes of other tensors. Without either kind the engine is
             built at once.
@@ -78,8 +78,8 @@ class TensorRtSession(RebuiltSession, ShowsValues, TellsTactics, RepeatsBuild):
         """
         session, arrays = self._for(feed), checked_feed(feed, self.inputs)
         if self._shown is None:  # names are TensorRT's own: they are known once they have been shown
-            told, _ = session.answer("watch", arrays, wanted=[])
-            self._shown = {name: self._value_of(name) for name in told["shown"]}
+            report, _ = session.answer("watch", arrays, wanted=[])
+            self._shown = {name: self._value_of(name) for name in report["shown"]}
         names: dict[str, str] = {}
         for name, value in self._shown.items():  # a value may be shown in two types: rather the one of its own name
             if value in frozenset(values) and (name == value or value not in names):

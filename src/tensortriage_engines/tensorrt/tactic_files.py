@@ -42,9 +42,9 @@ def _from_replay(layer: str, algorithm: Mapping[str, Any]) -> Choice:
 
 
 def _tensor(info: Mapping[str, Any]) -> str:
-    told = [str(info[name]) for name in ("vectorized_dim", "components_per_element") if info.get(name) is not None]
+    layout = [str(info[name]) for name in ("vectorized_dim", "components_per_element") if info.get(name) is not None]
     strides = "x".join(str(stride) for stride in info["strides"])
-    return ":".join([str(info["dtype"]).rpartition(".")[2].lower(), strides, *told])
+    return ":".join([str(info["dtype"]).rpartition(".")[2].lower(), strides, *layout])
 
 
 def _choice(row: Mapping[str, Any]) -> Choice:

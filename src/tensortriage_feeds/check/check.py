@@ -37,8 +37,8 @@ class FeedDifference:
         known: Whether it is told how they differ.
         summary: It in one sentence.
         transforms: Kind, inputs, parameters and cure of each transform, in their order.
-        cure: What undoes them.
-        residual: What they leave, as a share of the deviation of the other inputs.
+        cure: The change that undoes them.
+        residual: Remaining difference, as a share of the deviation of the other inputs.
         samples: How many samples were compared.
         alike: How many of them differ in this way.
         unpaired: Inputs that only one file has.

@@ -10,8 +10,8 @@ class FeedFilesRequest:
     """Two files of inputs.
 
     Attributes:
-        mine: What the network is right on.
-        theirs: What another program feeds it.
+        mine: Inputs on which the network is right.
+        theirs: Inputs of another program.
         model: ONNX file on which the difference is to be measured; None for none.
     """
 

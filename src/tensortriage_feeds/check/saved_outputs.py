@@ -20,7 +20,7 @@ class SavedOutputs:
     Args:
         model: The network.
         reference: Engine that runs it.
-        outputs: What was saved, of outputs of the model.
+        outputs: The saved outputs of the model.
         lab: Where the reference is asked.
         seconds: How long each search takes at most.
     """

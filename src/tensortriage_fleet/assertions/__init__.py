@@ -1,4 +1,4 @@
-"""Assertions about models for tests: is one sound on an engine, are outputs what it computes, do engines agree?
+"""Assertions about models for tests: is one sound on an engine, are outputs its own, do engines agree?
 
     from tensortriage_fleet.assertions import assert_sound
 

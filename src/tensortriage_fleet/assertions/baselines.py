@@ -1,4 +1,4 @@
-"""The fixture ``triage``: a model on an engine, saved as a baseline or checked against one, as the options say."""
+"""The fixture ``triage``: a model on an engine, saved as a baseline or checked against one, as the options require."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Triage:
         test: The test's id.
         save: Name of the baselines to save; None for none.
         compare: Name of those to compare with; None for none. Empty names those of ``triage baseline``.
-        fail: What fails the test.
+        fail: The kinds of change that fail the test.
     """
 
     sound = staticmethod(assert_sound)
@@ -47,8 +47,8 @@ class Triage:
             model: As `tensortriage.diagnose` takes it.
             target: The engine.
             inputs: The model's inputs; made up without any.
-            name: What it is kept as; by default its path from pytest's root folder, or the test's name where it lies
-                elsewhere, or its inputs are arrays.
+            name: Name of the baseline; by default the model's path from pytest's root folder, or the test's name where
+                the model lies elsewhere, or its inputs are arrays.
 
         Raises:
             AssertionError: When something is another than it was, or there is no baseline.
@@ -57,18 +57,18 @@ class Triage:
         if self._save is None and self._compare is None:
             assert_sound(model, target, inputs=inputs)
             return
-        asked = MeasureRequest(model=model, target=target, feeding=inputs)  # type: ignore[arg-type] # it makes them so
-        arrays = not asked.feeding.paths and not asked.feeding.chooses
-        if not name and (arrays or not asked.model.resolve().is_relative_to(self._root.resolve())):
+        measurement = MeasureRequest(model=model, target=target, feeding=inputs)  # type: ignore[arg-type] # it makes them so
+        arrays = not measurement.feeding.paths and not measurement.feeding.chooses
+        if not name and (arrays or not measurement.model.resolve().is_relative_to(self._root.resolve())):
             name = f"tests/{_plain(self._test)}"  # only this test knows it
-        case = self._cases / _plain(f"{self._test} {name or asked.model.name} {target} baseline")
+        case = self._cases / _plain(f"{self._test} {name or measurement.model.name} {target} baseline")
         for option, command in ((self._save, UPDATE), (self._compare, CHECK)):
             if option is None:
                 continue
             request = BaselineRequest(
-                paths=(asked.model,),
+                paths=(measurement.model,),
                 targets=(target,),
-                inputs=self._files(asked, case.with_name(case.name + "-data")),
+                inputs=self._files(measurement, case.with_name(case.name + "-data")),
                 folder=self._root / (str(FOLDER) + (f"-{option}" if option else "")),
                 fail=self._fail,
                 case=case,

@@ -1,4 +1,4 @@
-"""The assertions: each asks one command, and fails with its sentence, its culprit, its limit and its report."""
+"""The assertions: each runs one command, and fails with its sentence, its culprit, its limit and its report."""
 
 import os
 import re
@@ -120,7 +120,7 @@ def _named(model: object) -> str:
 
 
 def _case(what: str) -> Path:
-    """Return the folder of a case: one for each test and what it asks, so that a test that is run again goes on."""
+    """Return the folder of a case: one for each test and question, so that a test that is run again goes on."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
     return (CASES[-1] if CASES else _temporary()) / re.sub(r"[^\w.=-]+", "-", f"{test} {what}")[-_LONGEST:].strip("-")
 

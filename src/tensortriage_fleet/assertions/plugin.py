@@ -28,7 +28,7 @@ def pytest_configure(config: Any) -> None:
 
 
 def pytest_runtest_call() -> None:
-    """Tell the assertions the folder, once they are imported."""
+    """Pass the folder to the assertions, once they are imported."""
     checks: Any = sys.modules.get("tensortriage_fleet.assertions.checks")
     if checks is not None and _Places.folder is not None:
         checks.CASES[:] = [_Places.folder]

@@ -19,7 +19,7 @@ from tensortriage_fleet.baseline.measured import BaselineData, BaselineEngine, B
 ENDING = ".json"
 LOCK, IGNORED = ".lock", ".gitignore"
 PATIENCE_SECONDS = 60.0
-"""How long another process may take to write a file of a few kilobytes, its models having been asked before."""
+"""Seconds that another process may take to write a file of a few kilobytes, after its models were measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class SavedOutput:
     """An output on a target.
 
     Attributes:
-        target: What the target computed.
-        error: How far that was from what is right; None where that is not known.
+        target: Figures of the target.
+        error: Distance from the right values; None where those are unknown.
         limit: How far a healthy engine may be, by sums in other orders and by rounding to its format; None where no
             limit can be set.
-        freedoms: The same with all that engines of its class are free to choose; None where that is no more.
-        basis: What the limit rests on.
+        freedoms: That with all freedoms of engines of its class; None where that is no more.
+        basis: Source of the limit.
     """
 
     target: KeptTensor
@@ -65,7 +65,7 @@ class SavedTarget:
 
     Attributes:
         engine: The engine.
-        versions: Of the engine, as ``engine``, of Python and of packages, and the processor.
+        versions: Versions of the engine, as ``engine``, of Python and of packages, and the processor.
         verdict: The diagnosis.
         outputs: By feed and output.
         problem: How the engine failed, in its own words; there are no outputs then.
@@ -87,7 +87,7 @@ class Baseline:
     Attributes:
         model: The model.
         data: Its data.
-        golden: Its right outputs, by feed and output, every result correctly rounded; none where that is not known.
+        golden: Its right outputs, by feed and output, every result correctly rounded; none where they are unknown.
         targets: By the spec of the engine, without its worker.
     """
 
@@ -103,7 +103,7 @@ class BaselineFolder:
 
     Attributes:
         folder: The folder.
-        root: The folder that holds it, from which paths in its files go.
+        root: The folder that holds it, the base of paths in its files.
 
     Args:
         folder: The folder; it need not be there.

@@ -1,9 +1,9 @@
 """Changes against a baseline: the model, its data, the engine, a version, an output, the verdict.
 
-An output is as it was while it lies within what a healthy engine may be off by. Where it did not when it was saved,
-for the engine is wrong, or takes a freedom that a diagnosis checked, it is as it was while it is no further from what
-was saved than two healthy engines may be from each other (`tensortriage.diagnose`: both limits together). What lies
-beyond is a change, unless a diagnosis of the whole acquits it.
+An output is unchanged while it lies within a healthy engine's limit. If it did not when it was saved, because the
+engine is wrong, or takes a freedom that a diagnosis checked, it is unchanged while it is no further from the saved one
+than two healthy engines may be from each other (`tensortriage.diagnose`: both limits together). Beyond that it is a
+change, unless a diagnosis of the whole acquits it.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from tensortriage_fleet.baseline.measured import BaselineModel, MeasuredTarget
 MOST = 4
 """Names that a sentence lists."""
 UNSTEADY = ("intermittent", "nondeterministic-run")
-"""Verdicts of engines whose outputs are others each time."""
+"""Verdicts on engines whose outputs vary."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class Change:
 
     Attributes:
         what: ``output``, ``verdict``, ``model``, ``data``, ``engine``, ``version`` or ``missing``.
-        sentence: What it was and is, for people.
+        sentence: The former and the current state, for people.
         feed: Feed of an output.
         output: Name of an output.
-        error: How far the output is off, relative; of what is right, or else of what was saved.
+        error: The output's relative error, against the right one, or else against the saved one.
         limit: The limit of that.
         ratio: Error relative to it.
         nodes: Nodes of the model that are others, as ``Conv 'name'``; culprits of a verdict.
@@ -110,7 +110,7 @@ def _moved(feed: str, name: str, kept: SavedOutput, right: KeptTensor | None, fo
     if limit is not None and apart.within(limit):
         return
     ratio = None if not limit else apart.error / limit
-    off = "off" if by_right else "from what it was"
+    off = "off" if by_right else "away from the saved one"
     known = f", {times(ratio)} its limit" if ratio is not None else ""
     shape = f" (shape {list(kept.target.shape)} -> {list(found.shape)})" if kept.target.shape != found.shape else ""
     size = (
@@ -125,14 +125,14 @@ def _changed_model(before: BaselineModel, after: BaselineModel) -> Change:
     names = [name for name in _others(before.nodes, after.nodes) if name in after.nodes]
     others = [f"{after.nodes[name].partition(' ')[0]} '{name}'" for name in names]
     gone = [name for name in before.nodes if name not in after.nodes]
-    told = []
+    clauses = []
     if len(others) + len(gone) > len(after.nodes) / 2:
-        told.append(f"{len(others)} of {len(after.nodes)} nodes changed")
+        clauses.append(f"{len(others)} of {len(after.nodes)} nodes changed")
     elif others:
-        told.append(f"{_listed(others)} changed")
+        clauses.append(f"{_listed(others)} changed")
     if gone:
-        told.append(f"{_listed([repr(name) for name in gone])} left")
-    return Change("model", "; ".join(told) or "inputs, outputs or bodies of nodes changed", nodes=tuple(others))
+        clauses.append(f"{_listed([repr(name) for name in gone])} left")
+    return Change("model", "; ".join(clauses) or "inputs, outputs or bodies of nodes changed", nodes=tuple(others))
 
 
 def _changed_data(saved: Baseline, now: MeasuredTarget) -> Iterator[Change]:

@@ -28,8 +28,8 @@ Examples:
 def save(request: BaselineRequest, as_json: bool) -> None:
     """Measure and diagnose models on engines, and save the results in files to commit.
 
-    A file for each model has figures of its outputs, what a healthy engine may be off by, verdict, culprits, versions,
-    and digests of model, data and engine. What has a baseline already is checked, and left as it is.
+    A file for each model has figures of its outputs, their limits on a healthy engine, verdict, culprits, versions, and
+    digests of model, data and engine. An existing baseline is checked, and left as it is.
     """
     _run("save", request, as_json=as_json)
 
@@ -43,7 +43,7 @@ def check(request: BaselineRequest, as_json: bool) -> None:
     """Check models on engines against their baselines.
 
     An output may be as far from the model's own as healthy engines are, whatever runs, threads, machines and releases
-    make of it. One that is further off is diagnosed. It is told what is another: the model, its data, the engine, a
+    make of it. One that is further off is diagnosed. The report names the change: the model, its data, the engine, a
     version, an output with its op, or the verdict.
     """
     _run("check", request, as_json=as_json)
@@ -56,7 +56,7 @@ Examples:
 {EXIT_CODES}""")  # fmt: skip
 def update(
     request: BaselineRequest,
-    yes: bool = flag("--yes --accept", "Write the baseline; without it, show what would be accepted."),
+    yes: bool = flag("--yes --accept", "Write the baseline; without it, show the changes that would be accepted."),
     *,
     as_json: bool,
 ) -> None:

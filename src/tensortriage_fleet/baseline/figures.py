@@ -1,11 +1,11 @@
 """The stored figures of a tensor in a committed file: all of a small one, a sketch of a large one.
 
-A sketch is `PROJECTIONS` random projections (`tensortriage.compare.metrics.random_projection`): the squares of what two
-sketches differ by have the squared distance of the tensors as their mean, wherever in the tensor the difference is.
-Of so many, the estimate of a distance spreads by 6 %, and exceeds the distance by a third once in a million times:
-chi-squared with as many degrees of freedom, as Wilson and Hilferty (PNAS 17, 1931) approximate it. So a sketch tells
-a distance of 1.5 limits from one of 1, whatever the size of the tensor. Of integers, which are equal or not, it is a
-sample of elements, with the spread of a share that is sampled.
+A sketch is `PROJECTIONS` random projections (`tensortriage.compare.metrics.random_projection`): the squared differences
+of two sketches have the squared distance of the tensors as their mean, wherever in the tensor the difference is. Of so
+many, the estimate of a distance spreads by 6 %, and exceeds the distance by a third once in a million times:
+chi-squared with as many degrees of freedom, as Wilson and Hilferty (PNAS 17, 1931) approximate it. So a sketch
+separates a distance of 1.5 limits from one of 1, whatever the size of the tensor. Of integers, which are equal or not,
+it is a sample of elements, with the spread of a share that is sampled.
 """
 
 import base64
@@ -33,10 +33,9 @@ class KeptTensor:
     """The stored part of a tensor.
 
     Attributes:
-        dtype: Its type, as numpy calls it.
-        shape: Its shape.
+        dtype: Its numpy type.
         sha256: Digest of its content.
-        rms: Root of the mean square of its finite elements; 0 for what is no number.
+        rms: Root of the mean square of its finite elements; 0 for other types than numbers.
         nonfinite: Digest of the places and kinds of NaN and Inf; empty for none.
         values: Its elements in order, separated by blanks, or the sampled ones; empty where there is a sketch.
         sketch: Its projections, float64 in base64; empty where there are values.

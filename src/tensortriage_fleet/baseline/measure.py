@@ -1,4 +1,4 @@
-"""Asks a target for its outputs, and healthy evaluations of the model for theirs, and keeps their figures."""
+"""Runs a target for its outputs, and healthy evaluations of the model for theirs, and keeps their figures."""
 
 import dataclasses
 import functools
@@ -40,7 +40,7 @@ from tensortriage_fleet.baseline.request import MeasureRequest
 SHORT = 12
 """Hexadecimal digits of the digest of a node or an input, which is compared with that of its own place only."""
 TOLD = ("python", "tensortriage", "numpy", "onnx", "onnx_ir", "machine")
-"""Versions that outputs may depend on beside the engine's own."""
+"""Versions that outputs may depend on in addition to the engine's own."""
 PATIENCE_SECONDS = 60.0
 Arrays = Mapping[str, np.ndarray]
 Pick = Callable[[np.ndarray], np.ndarray]
@@ -118,8 +118,8 @@ def node_digests(model: Model) -> dict[str, str]:
     for node in graph.nodes:
         attributes = sorted((name, repr(value)) for name, value in node.attributes.items())
         weights = [content(name) for name in (*node.inputs, *node.outputs) if name in graph.constants]
-        told = repr((node.domain, node.op_type, attributes, node.inputs, node.outputs, weights))
-        found[node.name] = f"{node.op_type} {hashlib.sha256(told.encode()).hexdigest()[:SHORT]}"
+        text = repr((node.domain, node.op_type, attributes, node.inputs, node.outputs, weights))
+        found[node.name] = f"{node.op_type} {hashlib.sha256(text.encode()).hexdigest()[:SHORT]}"
     return found
 
 
@@ -149,11 +149,11 @@ def _input_digests(feed: Feed) -> dict[str, str]:
 
 def _engine_facts(text: str, spec: EngineSpec) -> BaselineEngine:
     engine = resolve(spec)
-    asked = EngineSpec.parse(text)
-    options = {name: word for name, word in asked.options.items() if name != "worker"}
-    file = asked.options.get("file", "")
+    parsed = EngineSpec.parse(text)
+    options = {name: word for name, word in parsed.options.items() if name != "worker"}
+    file = parsed.options.get("file", "")
     return BaselineEngine(
-        str(asked.with_options(options)),
+        str(parsed.with_options(options)),
         engine.precision.value,
         engine.hardware.value,
         engine.engine.availability().device,
@@ -162,10 +162,10 @@ def _engine_facts(text: str, spec: EngineSpec) -> BaselineEngine:
 
 
 def _versions(spec: EngineSpec) -> dict[str, str]:
-    told = {name: version for name, version in versions().items() if name in TOLD}
+    known = {name: version for name, version in versions().items() if name in TOLD}
     available = resolve(spec).engine.availability()
     there = _version_there(spec.options["worker"], spec.name) if "worker" in spec.options else available.version
-    return {**told, "engine": there, "processor": _processor()}
+    return {**known, "engine": there, "processor": _processor()}
 
 
 def _version_there(python: str, package: str) -> str:

@@ -17,9 +17,9 @@ class BaselineModel:
     """A model.
 
     Attributes:
-        path: Its file, from the folder that holds that of the baselines; empty for one that only a test knows.
+        path: Its file, relative to the folder of the baselines' file; empty for one that only a test knows.
         sha256: Fingerprint of structure and weights.
-        nodes: Digest of each node: what it is, what it reads, and its weights.
+        nodes: Digest of each node: its operator and attributes, its operands, and its weights.
     """
 
     path: str
@@ -45,11 +45,11 @@ class BaselineEngine:
     """An engine, without its version.
 
     Attributes:
-        spec: What was asked for, without the worker.
+        spec: The requested engine, without its worker.
         precision: The format that it computes in.
         hardware: Its class of hardware.
-        device: What it says of its devices.
-        code: Digest of the files that it is made of, by name: a script, what that imports, libraries.
+        device: Its report of its devices.
+        code: Digest of its files, by name: a script, its imports, libraries.
     """
 
     spec: str
@@ -67,7 +67,7 @@ class MeasuredTarget:
         model: The model.
         data: Its data.
         engine: The engine.
-        versions: Of the engine, as ``engine``, of Python and of packages, and the processor.
+        versions: Versions of the engine, as ``engine``, of Python and of packages, and the processor.
         outputs: Its outputs; none where it failed.
         problem: How it failed, in its own words.
     """
@@ -93,7 +93,7 @@ class Allowed:
     Attributes:
         limit: By sums in other orders and by rounding to the target's format; None where no limit can be set.
         freedoms: With all that engines of the target's class are free to choose, which a diagnosis checks op by op.
-        basis: What the limit rests on.
+        basis: Source of the limit.
     """
 
     limit: float | None

@@ -1,7 +1,7 @@
 """The questions behind a baseline, as cells of a batch: each a process of its own, kept by content.
 
 ``measure`` runs the target, ``envelope`` evaluates the model as healthy engines do, ``diagnose`` diagnoses. A check
-measures; what it finds as it was is not asked anything else.
+measures; on unchanged results it runs nothing else.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _ALONE = Crossing(reference=False, tolerance=False, case=False)
 INSTALLED = "site-packages"
 _DOCUMENTS = ("tensortriage.baseline-", "tensortriage.report/")
 _SAID = (0, 1, 4)
-"""Exit codes of a command that said something of its model."""
+"""Exit codes of a command with a result about its model."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Answered:
     Attributes:
         ending: How its command ended.
         folder: Folder of its files.
-        kept: Whether an earlier command had asked it.
+        kept: Whether the answer was in the case already.
         home: Folder of the engine's file; None where it has none.
     """
 
@@ -54,9 +54,9 @@ class Answered:
 
     @property
     def said(self) -> bool:
-        """Whether it said something of the model."""
-        told = str(document_of(self.folder / DOCUMENT).get("format", ""))
-        return self.ending.code in _SAID and told.startswith(_DOCUMENTS)
+        """Whether it has a result about the model."""
+        format = str(document_of(self.folder / DOCUMENT).get("format", ""))
+        return self.ending.code in _SAID and format.startswith(_DOCUMENTS)
 
     @property
     def arrays(self) -> Path | None:
@@ -80,10 +80,10 @@ class Answered:
     @property
     def verdict(self) -> SavedVerdict:
         """The diagnosis, or the error that it ended in."""
-        told = document_of(self.folder / DOCUMENT).get("verdict", {})
-        if not isinstance(told, dict):
-            told = {}
-        culprits = tuple(f"{each['op_type']} '{each['node']}'" for each in told.get("culprits", ()))
+        document = document_of(self.folder / DOCUMENT).get("verdict", {})
+        if not isinstance(document, dict):
+            document = {}
+        culprits = tuple(f"{each['op_type']} '{each['node']}'" for each in document.get("culprits", ()))
         code = 1 if self.ending.code is None or self.ending.code < 0 else self.ending.code
         return SavedVerdict(self.ending.verdict or "ended", code, self.ending.summary, culprits)
 
@@ -95,12 +95,12 @@ class Answered:
 
 
 class BaselineQuestions:
-    """Asks about models on targets; a context manager that holds the case.
+    """Runs questions about models on targets; a context manager that holds the case.
 
     Args:
         request: The command.
         root: The folder that paths go from.
-        tell: Hears how many of how many questions have been answered, and the seconds left.
+        tell: Receives the number of answered questions, that of all, and the seconds left.
     """
 
     def __init__(self, request: BaselineRequest, root: Path, tell: Callable[[str], None]) -> None:
@@ -125,7 +125,7 @@ class BaselineQuestions:
 
         Args:
             kind: ``measure``, ``envelope`` or ``diagnose``.
-            about: What about.
+            about: The models and targets.
         """
         cells = {_cell(kind, subject): subject for subject in about}
         found: dict[BaselineSubject, Answered] = {}
@@ -167,11 +167,11 @@ def _cell(kind: str, subject: BaselineSubject) -> Cell:
 def _loaded(log: Path, home: Path) -> dict[str, str]:
     """Return digests of the code that an engine has loaded from its folder, by path from there; no packages."""
     try:
-        told = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError):
         return {}
     return {
         Path(path).relative_to(home).as_posix(): digest[:SHORT]
-        for path, digest in told
+        for path, digest in lines
         if home in Path(path).parents and INSTALLED not in Path(path).parts
     }

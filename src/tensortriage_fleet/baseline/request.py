@@ -38,8 +38,8 @@ class BaselineRequest:
         targets: Engines; none for those of the baselines.
         inputs: Data for every model; none for those next to it, or of its baseline.
         folder: Folder of the baselines.
-        fail: What makes a check fail.
-        name: What the only model is kept as, in place of its path.
+        fail: The kinds of change that fail a check.
+        name: Name of the baseline of the only model, in place of its path.
         alone: Whether a model that is another is kept without its baselines on other targets.
     """
 
@@ -73,7 +73,7 @@ class MeasureRequest:
     Attributes:
         model: The model.
         target: The engine.
-        envelope: Whether healthy evaluations are asked in its place.
+        envelope: Whether healthy evaluations run in its place.
         output: File for the target's outputs; None for none.
     """
 

@@ -12,7 +12,7 @@ class EntryOutcome(enum.Enum):
     """The outcome of a model on a target; the value is the word in files."""
 
     SAME = "same"
-    """As it was: nothing that makes a check fail is another."""
+    """Unchanged: nothing that makes a check fail has changed."""
     CHANGED = "changed"
     NEW = "new"
     """There is no baseline of it."""
@@ -21,7 +21,7 @@ class EntryOutcome(enum.Enum):
     SAVED = "saved"
     REMOVED = "removed"
     UNJUDGED = "unjudged"
-    """It differs, and nobody can say whether that is healthy."""
+    """It differs, and it is unknown whether that is healthy."""
     NOT_CHECKED = "not-checked"
     """It could not be run: an engine that is missing, bad input, a time-out."""
 
@@ -33,13 +33,13 @@ class BaselineEntry:
     Attributes:
         model: Path of the model, from the folder that holds the baselines.
         target: The engine.
-        outcome: What became of it.
-        changes: What is another than it was, whether or not a check fails by it.
+        outcome: Outcome of the check or the save.
+        changes: Differences from the baseline, whether or not a check fails by them.
         verdict: The diagnosis of now, where there was need of one.
         reason: Why it could not be run or judged; empty otherwise.
-        code: Exit code of what could not be run; None for a time-out, and otherwise.
+        code: Exit code of a command that could not run; None for a time-out, and otherwise.
         report: Page of the diagnosis, from the case; empty for none.
-        kept: Whether nothing had to be asked.
+        kept: Whether all answers were in the case already.
         made_up: Whether its data are made up.
     """
 

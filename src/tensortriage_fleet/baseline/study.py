@@ -1,7 +1,7 @@
 """Saves, checks and updates baselines.
 
-Every model is measured on every target. Where something is another than it was, and only there, a diagnosis says
-whether that is healthy, and at which op it begins.
+Every model is measured on every target. Where something has changed, and only there, a diagnosis decides whether that
+is healthy, and at which op it begins.
 """
 
 import dataclasses
@@ -49,8 +49,8 @@ def run_baselines(
         command: ``save``, ``check`` or ``update``.
         request: Models, targets, and where their baselines are.
         accept: Whether an update is written.
-        observe: Told of every model on every target.
-        tell: Told what is being done.
+        observe: Receives every model on every target.
+        tell: Receives progress lines.
 
     Raises:
         TriageError: For bad input.
@@ -77,7 +77,7 @@ class _Study:
         command: ``save``, ``check`` or ``update``.
         request: Its request.
         folder: The baselines.
-        questions: Where models and engines are asked.
+        questions: Runs models and engines.
     """
 
     def __init__(
@@ -93,9 +93,9 @@ class _Study:
         """Yield the outcomes of models on targets, after all files are written."""
         there = [subject for subject in about if (self._folder.root / subject.path).exists()]
         self._measured = self._questions.ask(MEASURE, there)
-        said = [subject for subject in there if self._measured[subject].said]
-        self._changes = {subject: tuple(_changes(subject, self._measured[subject].measured)) for subject in said}
-        self._diagnosed = self._questions.ask(DIAGNOSE, [subject for subject in said if self._doubted(subject)])
+        answered = [subject for subject in there if self._measured[subject].said]
+        self._changes = {subject: tuple(_changes(subject, self._measured[subject].measured)) for subject in answered}
+        self._diagnosed = self._questions.ask(DIAGNOSE, [subject for subject in answered if self._doubted(subject)])
         found = {subject: self._entry(subject) if subject in there else _gone(subject) for subject in about}
         wanted = [EntryOutcome.NEW] if self._command == SAVE else [*EntryOutcome] if self._command == UPDATE else []
         if self._command == SAVE or accept:

@@ -1,4 +1,4 @@
-"""Which models, with which data, on which targets: what is named, what lies next to a model, what a baseline says."""
+"""Which models, with which data, on which targets: from the user, from files next to a model, from a baseline."""
 
 import dataclasses
 import os
@@ -63,8 +63,8 @@ def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) 
             cure="triage baseline save FOLDER_OR_FILES --targets ENGINE",
         )
     baselines = {model: folder.read(model) for model in models}
-    asked = tuple(_from_root(target, folder.root) for target in request.targets)
-    usual = asked or tuple(dict.fromkeys(key for saved in baselines.values() if saved for key in saved.targets))
+    targets = tuple(_from_root(target, folder.root) for target in request.targets)
+    usual = targets or tuple(dict.fromkeys(key for saved in baselines.values() if saved for key in saved.targets))
     if not usual:
         raise UsageError("no --targets: which engines?", slug="target-missing", cure="e.g. --targets onnxruntime")
     given = tuple(_word_from_root(word, folder.root) for word in request.inputs)
@@ -73,7 +73,7 @@ def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) 
         known = saved.targets if saved else {}
         path = str(request.paths[0].absolute()) if request.name else model
         inputs = given or (saved.data.inputs if saved else _beside(folder.root, path))
-        for target in asked or known or usual:
+        for target in targets or known or usual:
             key = without_worker(target)
             found.append(
                 BaselineSubject(model, path, target, key if saving else _held_against(key, known), inputs, saved)
@@ -89,9 +89,9 @@ def without_worker(target: str) -> str:
 
 def _held_against(key: str, known: Iterable[str]) -> str:
     """Return the baseline of a target: that with most of its options and no others, else the only one of its engine."""
-    asked = EngineSpec.parse(key)
-    alike = {other: spec for other in known if (spec := EngineSpec.parse(other)).name == asked.name}
-    among = [other for other, spec in alike.items() if spec.options.items() <= asked.options.items()]
+    wanted = EngineSpec.parse(key)
+    alike = {other: spec for other in known if (spec := EngineSpec.parse(other)).name == wanted.name}
+    among = [other for other, spec in alike.items() if spec.options.items() <= wanted.options.items()]
     if among:
         return max(among, key=lambda other: len(alike[other].options))
     return next(iter(alike)) if len(alike) == 1 else key
@@ -123,7 +123,7 @@ def _beside(root: Path, model: str) -> tuple[str, ...]:
 
 
 def _from_root(target: str, root: Path) -> str:
-    """Return a spec whose file, if it has one, is named from the root."""
+    """Return a spec whose file, if it has one, is relative to the root."""
     spec = EngineSpec.parse(target)
     file = spec.options.get("file", "")
     if not file:

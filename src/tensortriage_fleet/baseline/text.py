@@ -26,19 +26,19 @@ def entry_lines(entry: BaselineEntry, case: str) -> Iterator[str]:
     """Yield the lines of a model on a target.
 
     Args:
-        entry: What became of it.
+        entry: Its result.
         case: The case, for the path of its report.
     """
-    told = entry.reason
+    words = entry.reason
     if entry.outcome is EntryOutcome.SAVED and entry.verdict is not None:
-        told = entry.verdict.verdict + (f" at {entry.verdict.culprits[0]}" if entry.verdict.culprits else "")
-    elif not told and not entry.changes:
-        told = "as it was"
+        words = entry.verdict.verdict + (f" at {entry.verdict.culprits[0]}" if entry.verdict.culprits else "")
+    elif not words and not entry.changes:
+        words = "as it was"
     wide = len(entry.changes) > 1 or entry.outcome in (EntryOutcome.CHANGED, EntryOutcome.SAVED)
     if entry.changes and not wide:
-        told = "; ".join(filter(None, (told, *(f"{each.what}: {each.sentence}" for each in entry.changes))))
-    told += ", on made-up data" if entry.made_up and entry.outcome is EntryOutcome.SAVED else ""
-    yield printable(f"{WORDS[entry.outcome]:<8} {entry.model} on {entry.target}: {told}".removesuffix(": "))
+        words = "; ".join(filter(None, (words, *(f"{each.what}: {each.sentence}" for each in entry.changes))))
+    words += ", on made-up data" if entry.made_up and entry.outcome is EntryOutcome.SAVED else ""
+    yield printable(f"{WORDS[entry.outcome]:<8} {entry.model} on {entry.target}: {words}".removesuffix(": "))
     for change in entry.changes if wide else ():
         yield printable(f"           {change.what}: {change.sentence}")
     if entry.outcome is EntryOutcome.CHANGED and entry.report:
@@ -47,13 +47,14 @@ def entry_lines(entry: BaselineEntry, case: str) -> Iterator[str]:
 
 def closing_lines(result: BaselineResult) -> Iterator[str]:
     """Yield the summary and the next steps."""
-    told = ", ".join(
+    counts = ", ".join(
         f"{result.count_of(outcome)} {word}" for outcome, word in WORDS.items() if result.count_of(outcome)
     )
     kept = sum(entry.kept for entry in result.entries)
     models = len({entry.model for entry in result.entries})
     known = f", {kept} known from earlier" if kept else ""
-    yield f"{count(models, 'model')}, {count(len(result.entries), 'target')}: {told}; {duration(result.seconds)}{known}"
+    targets = count(len(result.entries), "target")
+    yield f"{count(models, 'model')}, {targets}: {counts}; {duration(result.seconds)}{known}"
     for outcome, cure in CURES.items():
         if result.count_of(outcome):
             yield f"  {WORDS[outcome]}: {cure}"

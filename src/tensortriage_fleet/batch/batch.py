@@ -1,8 +1,8 @@
 """A batch: every cell of a file is run once, judged, and stored; the same batch again runs only unfinished cells.
 
-The endings of cells are kept by content in the case of the batch, so that a batch that was killed goes on, and a change
-of what is expected is judged without running anything. What may be different next time (a missing engine, bad input, a
-time-out, a crash) is not kept.
+The endings of cells are kept by content in the case of the batch, so that a batch that was killed goes on, and a
+changed expectation is judged without running anything. Endings that may change next time (a missing engine, bad input,
+a time-out, a crash) are not kept.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ class BatchProgress:
     Attributes:
         done, total: Cells.
         last: The cell that has just ended, or was known.
-        seconds_left: About how long the rest takes; None while that cannot be told.
+        seconds_left: Estimated time for the rest; None while it is unknown.
     """
 
     done: int
@@ -51,8 +51,8 @@ def run_batch(
     """Run a batch and write its documents; Ctrl-C ends it with the results so far.
 
     Args:
-        request: What to run.
-        observe: Told of every cell that ends.
+        request: The user's request.
+        observe: Receives every cell that ends.
 
     Raises:
         TriageError: For bad input.

@@ -1,8 +1,8 @@
 """The file of a batch: the models, feeds, targets and commands to combine, and the expected results of the cells.
 
-YAML and TOML say the same, and every table is validated in the same way: an unknown key is an error that names the one
-that was meant, and nothing is converted quietly. A name that is given twice is an error too, because one of the two
-would be left out of the table without a word.
+YAML and TOML have the same contents, and every table is validated in the same way: an unknown key is an error that
+names the intended one, and nothing is converted quietly. A name that is given twice is an error too, because one of the
+two would be left out of the table without a word.
 """
 
 import importlib
@@ -100,7 +100,7 @@ class Expectation(CellPattern, frozen=True, kw_only=True, forbid_unknown_fields=
         culprit: Node that the verdict names first, or a pattern.
         match: Whether the command finds nothing wrong: exit code 0, else 1.
         exit: Exit code, or several.
-        atol: Absolute tolerance by which outputs are judged.
+        atol: Absolute tolerance that judges outputs.
         rtol: Relative tolerance.
         skip: Why the cells are not run; empty to run them.
         note: Reason of the expectation; shown with the cell.
@@ -127,7 +127,7 @@ class BatchFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         reference: Spec of the engine that is assumed to be right; empty for the default.
         timeout: Longest cell in seconds; None for no limit.
         exclude: Cells that do not exist.
-        expect: What is expected; of the cells that none names, that nothing is wrong.
+        expect: Expected outcomes of cells; a cell that none names is expected to be healthy.
     """
 
     models: Mapping[str, BatchModel]
@@ -279,8 +279,8 @@ def _check_verdicts(path: Path, rule: Expectation) -> None:
     for word in (rule.verdict,) if isinstance(rule.verdict, str) else rule.verdict:
         if word not in known:
             raise _invalid(path, f"'{word}' is no verdict", did_you_mean(word, known, otherwise=", ".join(known)))
-    said = [bool(rule.verdict), rule.match is not None, rule.exit != ()]
-    if sum(said) > 1:
+    given = [bool(rule.verdict), rule.match is not None, rule.exit != ()]
+    if sum(given) > 1:
         raise _invalid(path, "an entry of 'expect' has more than one of verdict, match and exit")
 
 

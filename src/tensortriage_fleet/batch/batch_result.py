@@ -29,7 +29,7 @@ class CellEnding:
         verdict: Verdict of a diagnosis, slug of an error; empty without either.
         summary: One sentence.
         culprit: Node that a diagnosis names first.
-        findings: What its document tells to be wrong.
+        findings: Faults in its document.
     """
 
     code: int | None
@@ -45,12 +45,12 @@ class CellResult:
     """A cell.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         model, feed, target, command: Names of the combination; empty where the command takes none.
-        outcome: What became of it.
-        expected: What was expected, in words.
+        outcome: Its outcome.
+        expected: The expected outcome, in words.
         reason: Why it is not as expected, or why it was left out; empty otherwise.
-        note: What the batch file says of it.
+        note: Its note in the batch file.
         line: The command line, as it can be typed in the folder of the batch file.
         ending: How it ended; None when it was not run.
         kept: Whether it ended so in an earlier run of the batch.
@@ -106,7 +106,7 @@ class BatchResult:
 
     @property
     def exit_code(self) -> int:
-        """Exit code: 0 when all is as expected; a batch of which nothing ran has shown nothing."""
+        """Exit code: 0 when all is as expected; a batch in which nothing ran has shown nothing."""
         return 0 if self.count_of(CellOutcome.AS_EXPECTED) and not self._bad else 1
 
     @property

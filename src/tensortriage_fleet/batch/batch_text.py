@@ -17,11 +17,11 @@ _SUMMARY = 240
 def cell_line(cell: CellResult) -> str:
     """Return a line for a cell that has ended."""
     ending = cell.ending
-    said, culprit = cell.reason, ending.culprit if ending is not None else ""
+    words, culprit = cell.reason, ending.culprit if ending is not None else ""
     if ending is not None and cell.outcome is not CellOutcome.SKIPPED:
-        said = cell.reason or (f"{ending.verdict} at {culprit}" if culprit else ending.verdict) or ending.summary
+        words = cell.reason or (f"{ending.verdict} at {culprit}" if culprit else ending.verdict) or ending.summary
     when = "" if ending is None else " (earlier)" if cell.kept else f" ({ending.seconds:.1f} s)"
-    return printable(f"{OUTCOME_WORDS[cell.outcome]:<8} {cell.name}: {_begun(said, culprit)}{when}")
+    return printable(f"{OUTCOME_WORDS[cell.outcome]:<8} {cell.name}: {_begun(words, culprit)}{when}")
 
 
 def _begun(text: str, culprit: str) -> str:
@@ -32,10 +32,10 @@ def _begun(text: str, culprit: str) -> str:
 
 def counted(result: BatchResult) -> str:
     """Return how many cells there are, and how they ended."""
-    told = ", ".join(
+    counts = ", ".join(
         f"{result.count_of(outcome)} {word}" for outcome, word in OUTCOME_WORDS.items() if result.count_of(outcome)
     )
-    return f"{count(len(result.cells), 'cell')}: {told}"
+    return f"{count(len(result.cells), 'cell')}: {counts}"
 
 
 def closing_lines(result: BatchResult) -> Iterator[str]:

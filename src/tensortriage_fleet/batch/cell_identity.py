@@ -1,7 +1,7 @@
 """The content key of a cell's ending: a finished cell is run again only when it changes.
 
 The files that its words name count by their content, the model by structure and weights, engines by the version and the
-device that they tell. What is expected of a cell does not count: it is judged anew each time.
+device that they report. A cell's expectation does not count: it is judged anew each time.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from tensortriage.sdk import digest, file_digests, resolved_engine, versions
 from tensortriage_fleet.batch.cells import Cell
 
 MOST_FILES = 10_000
-"""Files of a folder that a word names, at most; what lies beyond that is no feed."""
+"""Files of a folder that a word names, at most; a folder with more is no feed."""
 _SPLIT = re.compile(r"[=:,]")
 _ENGINES = ("--target", "--reference", "--against", "-t", "-r")
 

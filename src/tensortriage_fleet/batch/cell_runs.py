@@ -1,4 +1,4 @@
-"""Runs cells, and keeps their endings by content in a case: what has ended is run again only when it has changed."""
+"""Runs cells, and keeps their endings by content in a case: an ended cell is run again only when it has changed."""
 
 import concurrent.futures
 import functools
@@ -24,7 +24,7 @@ class CellRuns:
     """Cells, each a command in a process of its own.
 
     Args:
-        case: Where endings are kept, and what commands write.
+        case: The store of endings, and of the commands' files.
         place: The folder that they run in.
         timeout_seconds: Longest run; None for no limit.
         memory_limit: Memory limit of each, as commands take it; empty for none.
@@ -47,7 +47,7 @@ class CellRuns:
 
         Args:
             cell: The cell.
-            model: Its model file, from the place.
+            model: Its model file, relative to the place.
         """
         words = (*cell.words, *self._memory)
         self._tasks[cell] = CellTask(

@@ -64,10 +64,10 @@ class Cell:
     Attributes:
         model, feed, target, command: Names of the combination; empty where the command takes none.
         words: The command line after ``triage``, without the batch's own options.
-        crossing: What the command takes.
-        rule: What is expected; None for nothing wrong.
+        crossing: The parameters of the command.
+        rule: The expected outcome; None for a healthy one.
         optional: Whether its target may be missing.
-        needs: What its target needs of where it runs.
+        needs: Requirements of its target on the machine.
     """
 
     model: str
@@ -126,7 +126,7 @@ def cells(batch: BatchFile, source: Path) -> tuple[Cell, ...]:
 
 
 def named_by(rule: CellPattern, cell: Cell) -> bool:
-    """Whether a rule names a cell; one that asks for a target names no cell without."""
+    """Whether a rule names a cell; one with a target names no cell without."""
     return all(
         value and fnmatch.fnmatchcase(value, pattern)
         for value, pattern in ((getattr(cell, key), pattern) for key, pattern in _places(rule).items())
@@ -134,17 +134,17 @@ def named_by(rule: CellPattern, cell: Cell) -> bool:
 
 
 def _unused(source: Path, table: str, rule: CellPattern) -> DataError:
-    said = ", ".join(f"{key}={value}" for key, value in _places(rule).items()) or "any cell"
+    places = ", ".join(f"{key}={value}" for key, value in _places(rule).items()) or "any cell"
     return DataError(
-        f"{source}: an entry of '{table}' ({said}) applies to no cell",
+        f"{source}: an entry of '{table}' ({places}) applies to no cell",
         slug="batch-pattern",
         cure="correct its names, or put it before the entry that names the same cells",
     )
 
 
 def _places(rule: CellPattern) -> dict[str, str]:
-    asked = {key: getattr(rule, key) for key in ("model", "feed", "target", "command")}
-    return {key: pattern for key, pattern in asked.items() if pattern is not None}
+    given = {key: getattr(rule, key) for key in ("model", "feed", "target", "command")}
+    return {key: pattern for key, pattern in given.items() if pattern is not None}
 
 
 def _tolerances(rule: Expectation) -> Iterator[str]:

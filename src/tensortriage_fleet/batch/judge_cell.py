@@ -63,11 +63,13 @@ def expected_words(rule: Expectation | None) -> str:
     """Return the expectation, in words."""
     if rule is not None and rule.skip:
         return "skipped"
-    said = " or ".join(_verdicts(rule)) or " or ".join(MEANINGS.get(code, f"exit code {code}") for code in _codes(rule))
+    words = " or ".join(_verdicts(rule)) or " or ".join(
+        MEANINGS.get(code, f"exit code {code}") for code in _codes(rule)
+    )
     if rule is not None and rule.culprit:
-        said += f", culprit {rule.culprit}"
+        words += f", culprit {rule.culprit}"
     tolerances = (("atol", rule.atol), ("rtol", rule.rtol)) if rule is not None else ()
-    return said + "".join(f", {word} {value}" for word, value in tolerances if value is not None)
+    return words + "".join(f", {word} {value}" for word, value in tolerances if value is not None)
 
 
 def _verdicts(rule: Expectation | None) -> tuple[str, ...]:

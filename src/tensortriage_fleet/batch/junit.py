@@ -1,7 +1,7 @@
 """A batch as JUnit's XML, which CI systems show: a suite with a test for each cell, whose file is the model's.
 
-The format is that of Ant's JUnit task, as read by Jenkins and GitLab: ``failure`` for what is not as expected,
-``error`` for a command that said nothing of the model (a crash, a time-out, bad input), ``skipped`` for what was left
+The format is that of Ant's JUnit task, as read by Jenkins and GitLab: ``failure`` for an unexpected result, ``error``
+for a command without a result about the model (a crash, a time-out, bad input), ``skipped`` for cells that were left
 out.
 """
 
@@ -21,7 +21,7 @@ SUFFIXES = (".xml",)
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold (section 2.2), not even escaped."""
 _SAYING = (0, 1, 4)
-"""Exit codes of commands that said something of the model."""
+"""Exit codes of commands with a result about the model."""
 
 
 def render(document: Document, source: Path) -> str:
@@ -77,8 +77,8 @@ def _add(suite: ElementTree.Element, cell: CellResult, folder: Path) -> None:
         details = dict.fromkeys(text for finding in findings for text in finding.details if text not in cell.reason)
         message = "; ".join((cell.reason, *(text for text in details if findings and text in findings[0].details)))
         found = ElementTree.SubElement(case, kind, message=_text(message), type=findings[0].rule if findings else kind)
-        said = cell.ending.summary if cell.ending else ""
-        found.text = _text("\n".join(filter(None, (said, *details, cell.line, cell.note))))
+        summary = cell.ending.summary if cell.ending else ""
+        found.text = _text("\n".join(filter(None, (summary, *details, cell.line, cell.note))))
     elif cell.outcome is not CellOutcome.AS_EXPECTED:
         ElementTree.SubElement(case, "skipped", message=_text(cell.reason))
     if cell.ending is not None:

@@ -56,8 +56,8 @@ def _summary(cell: CellResult) -> str:
 def _in_short(cell: CellResult) -> str:
     """Return the outcome of a cell; unexpected ones have their sentences in a separate table."""
     assert cell.ending is not None
-    told = "" if cell.outcome is CellOutcome.UNEXPECTED else cell.ending.summary
-    return cell.ending.verdict or told or ("no end" if cell.ending.code is None else f"exit code {cell.ending.code}")
+    summary = "" if cell.outcome is CellOutcome.UNEXPECTED else cell.ending.summary
+    return cell.ending.verdict or summary or ("no end" if cell.ending.code is None else f"exit code {cell.ending.code}")
 
 
 def _unexpected(result: BatchResult) -> Table:

@@ -31,7 +31,7 @@ class CellTask:
     Attributes:
         key: Content key of the cell.
         words: Command line of the cell after ``triage``.
-        place: Folder of the batch file, in which it runs; absolute.
+        place: Folder of the batch file, its working directory; absolute.
         folder: Folder for its files; absolute.
         case: Whether the command keeps its state in a case.
         output: File that it writes; empty for none.

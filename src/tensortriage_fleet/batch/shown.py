@@ -28,9 +28,6 @@ _MOST_LINES = 12
 class ShownBatch:
     """The batch of a case, rendered once more.
 
-    Args:
-        case: The case.
-
     Raises:
         StoreError: When ``batch.json`` is damaged.
     """

@@ -1,7 +1,7 @@
 """Commands as tasks of a cluster: each runs in the same folder on whatever node is free.
 
-The folder of a command must be there on every node (a shared file system, as clusters have); what a command prints
-comes back, what it writes lies in that folder.
+The folder of a command must be there on every node (a shared file system, as clusters have); its output on the terminal
+comes back, its files lie in that folder.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ class ClusterCommands:
 
     Args:
         cluster: The cluster.
-        needs: What every command needs of a node.
+        needs: Requirements of every command on its node.
     """
 
     def __init__(self, cluster: Cluster, needs: TaskNeeds) -> None:

@@ -18,7 +18,7 @@ class ClusterSpec:
         text: As the user wrote it.
         workers: Processes of a cluster that is started for this command, on this machine; 0 for one that is there.
         address: Address of one that is there, as Ray takes it.
-        needs: What every check needs of a node, as far as the user says it.
+        needs: Requirements of every check on its node, as far as the user gives them.
     """
 
     text: str

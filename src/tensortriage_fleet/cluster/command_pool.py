@@ -57,7 +57,7 @@ class CommandPool:
 
         Args:
             cluster: The cluster; None for this machine.
-            jobs: How many run at once on this machine; a cluster says itself how many it has room for.
+            jobs: How many run at once on this machine; a cluster reports how many it has room for.
             needs: All resources that will be requested.
 
         Raises:
@@ -67,12 +67,12 @@ class CommandPool:
             if cluster is None:
                 pool = cls(jobs, dict.fromkeys(needs, Processes()), visible_gpus())
             else:
-                opened, asked = entered.enter_context(open_cluster(cluster)), cluster.needs
+                opened, requirements = entered.enter_context(open_cluster(cluster)), cluster.needs
                 there = int(opened.offered().get("GPU", 0))
                 of_nodes = {
                     each: TaskNeeds(
-                        max(asked.gpus, each.gpus, min(there, int(each.on_gpu))),
-                        tuple(dict.fromkeys((*asked.tags, *each.tags))),
+                        max(requirements.gpus, each.gpus, min(there, int(each.on_gpu))),
+                        tuple(dict.fromkeys((*requirements.tags, *each.tags))),
                     )
                     for each in needs
                 }
@@ -87,7 +87,7 @@ class CommandPool:
         """Run the commands in a thread.
 
         Args:
-            needs: What its commands need.
+            needs: Requirements of its commands.
             work: Is given the function that runs a command to its end; see `Processes.run`.
         """
         return self._threads.submit(self._do, needs, work)

@@ -15,8 +15,7 @@ class ClusterPlace(OpenedCluster):
     """A connected cluster.
 
     Attributes:
-        cluster: The cluster.
-        needs: What the user says that a command needs.
+        needs: Requirements of a command on its node, from the user.
     """
 
     cluster: Cluster
@@ -36,7 +35,7 @@ class RayPlace(NamedCluster):
     """One that ``--cluster`` names.
 
     Attributes:
-        spec: What it says.
+        spec: The parsed option.
     """
 
     spec: ClusterSpec

@@ -1,8 +1,9 @@
 """The one module that imports Ray: connects, runs functions as tasks, and cleans up.
 
-Ray runs a task again whose worker or node was lost, on another one, so such a loss costs what was running there and
-nothing else. A cluster that is started here listens on this machine only, asks for a token that nobody else knows, and
-keeps its files in the temporary folder of the command. Ray's reports of usage are switched off before it is imported.
+Ray runs a task again whose worker or node was lost, on another one, so such a loss costs the tasks that were running
+there and nothing else. A cluster that is started here listens on this machine only, requires a token that nobody else
+knows, and keeps its files in the temporary folder of the command. Ray's reports of usage are switched off before it is
+imported.
 """
 
 import atexit
@@ -27,9 +28,9 @@ LOOK_SECONDS, HEAD_SECONDS = 5.0, 20.0
 """Interval of checks for the head while a task runs, and the time until the wait is given up: after 60
 seconds Ray ends the whole program, with the exit code of a finding."""
 LEASE_SECONDS = 10
-"""So long a worker takes one task of this command after the other, while some wait, before others are asked whether
-they want it. Of Ray's half second every command of a second costs a tenth more: what is free elsewhere is told every
-100 ms."""
+"""Seconds for which a worker takes one task of this command after the other, while some wait, before others are offered
+them. With Ray's half second every command of a second costs a tenth more: free places elsewhere are reported every 100
+ms."""
 STORE_BYTES = 512 << 20
 """Shared memory of a cluster that is started here; Ray keeps the excess in files."""
 _THREADS = "OMP_NUM_THREADS"
@@ -77,13 +78,13 @@ class Cluster:
         Args:
             function: A function of an importable module.
             arguments: Its arguments; they are pickled.
-            needs: What the task needs of a node.
+            needs: Requirements of the task on its node.
         """
-        asked = needs or TaskNeeds()
+        wanted = needs or TaskNeeds()
         options = self._remote.options(
             num_cpus=1,
-            num_gpus=asked.gpus,
-            resources=dict.fromkeys(asked.tags, 1),
+            num_gpus=wanted.gpus,
+            resources=dict.fromkeys(wanted.tags, 1),
             max_retries=RETRIES,
             name=getattr(function, "__name__", "task"),
         )
@@ -99,7 +100,7 @@ class Cluster:
         """Return the result of a task.
 
         Raises:
-            Exception: What it raised.
+            Exception: The exception of the task.
             WorkerLost: When its worker was lost again and again, or it was cancelled (``cluster-worker-lost``).
             EngineMissing: When the head of the cluster is gone (``cluster-head-lost``), or it fails otherwise, as where
                 one of Ray's own processes on this machine has ended (``cluster-failed``).
@@ -130,7 +131,7 @@ class Cluster:
             raise EngineMissing(
                 f"the cluster {self._spec.text} failed ({type(error).__name__}: {_first_line(error)})",
                 slug="cluster-failed",
-                cure="start the cluster again and run the same command: what had ended is not run again",
+                cure="start the cluster again and run the same command: finished tasks are not run again",
             ) from error
 
     def _look(self) -> None:
@@ -146,7 +147,7 @@ class Cluster:
             raise EngineMissing(
                 f"the head of the cluster {self._spec.text} is gone",
                 slug="cluster-head-lost",
-                cure="start the cluster again and run the same command: what had ended is not run again",
+                cure="start the cluster again and run the same command: finished tasks are not run again",
             )
 
     def cancel(self, reference: Any) -> None:

@@ -1,1 +1,1 @@
-"""Findings for machines: what was found and where, as annotations of GitHub, SARIF, and a summary in Markdown."""
+"""Findings for machines: the finding and its place, as annotations of GitHub, SARIF, and a summary in Markdown."""

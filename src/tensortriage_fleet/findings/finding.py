@@ -24,13 +24,13 @@ class Finding:
 
     Attributes:
         rule: Verdict, slug of an error, rule of ``check lint``, or kind of result of ``triage run``.
-        title: The same with the op or the output, in a few words.
+        title: The finding with the op or the output, in a few words.
         message: One sentence, with magnitudes.
         output: The model's output that is worst; empty when not known.
-        ratio: Error of that output over its limit; None where no limit says it.
+        ratio: Error of that output over its limit; None where it has no limit.
         node: The node to blame, of ``triage run`` the one that makes the output; empty when not known.
         op_type: Its operator.
-        module: Its module in the source network, with class and line; empty when the file does not say.
+        module: Its module in the source network, with class and line; empty when the file does not hold it.
         file: Source file from which the exporter made the node, as it wrote it; empty likewise.
         line: Line in it, from 1; 0 when not known.
         is_sure: Whether it is a problem, rather than a question that stayed open.
@@ -113,7 +113,7 @@ def _diagnosis(document: Document) -> Iterator[Finding]:
 def _worst_output(document: Document) -> tuple[str, float | None]:
     """Return the output that is worst, and its error over its limit.
 
-    What rounding predicts of an output that is lost to it is no limit.
+    Rounding's prediction for an output that is lost to it is no limit.
     """
     rows = [row for row in (document.get("outputs") or {}).get("rows", ()) if not row["within"]]
     if not rows:
@@ -206,12 +206,12 @@ def _steps(document: Document) -> Iterator[Finding]:
 
 
 def _consistency(document: Document) -> Iterator[Finding]:
-    for told in document["answers"]:
-        if told["outcome"] in ("broken", "refused"):
-            output = (told.get("parting") or {}).get("value", "")
-            message = f"{told['question']} {told['answer']}"
+    for entry in document["answers"]:
+        if entry["outcome"] in ("broken", "refused"):
+            output = (entry.get("parting") or {}).get("value", "")
+            message = f"{entry['question']} {entry['answer']}"
             yield Finding(
-                told["relation"], told["relation"], message, output, node=told["node"], op_type=told["op_type"]
+                entry["relation"], entry["relation"], message, output, node=entry["node"], op_type=entry["op_type"]
             )
 
 
@@ -225,6 +225,6 @@ def _module_words(origin: Document) -> str:
 
 
 def _number(value: object) -> float:
-    """Return a number of a document, in which those that are none are texts; NaN counts as infinite."""
+    """Return a number of a document, where non-finite ones are texts; NaN counts as infinite."""
     number = 0.0 if value is None else float(value)  # type: ignore[arg-type] # checked by its schema
     return math.inf if math.isnan(number) else number

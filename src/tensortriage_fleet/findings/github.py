@@ -36,16 +36,16 @@ def annotations(found: Iterable[Located], repository: Repository) -> Iterator[st
         place = repository.place(finding, located.model)
         title = printable(f"{located.subject}: {finding.title}")
         properties = {"file": place.file, "line": str(place.line or ""), "title": title}
-        told = ",".join(f"{name}={value.translate(_PROPERTY)}" for name, value in properties.items() if value)
+        fields = ",".join(f"{name}={value.translate(_PROPERTY)}" for name, value in properties.items() if value)
         message = "\n".join(map(printable, located.sentences)).translate(_DATA)
-        yield f"::{'error' if finding.is_sure else 'warning'} {told}::{message}"
+        yield f"::{'error' if finding.is_sure else 'warning'} {fields}::{message}"
 
 
 def tell(document: Document, source: Path, page: str, *, err: bool) -> None:
     """Annotate the faults in a document, and add to the page of the job; elsewhere do nothing.
 
     Args:
-        document: What a command found, as it writes it with ``--json``.
+        document: A command's ``--json`` document.
         source: Its case.
         page: The result in Markdown.
         err: Print the annotations on stderr, where the runner finds them too.

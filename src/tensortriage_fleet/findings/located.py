@@ -13,7 +13,7 @@ import msgspec
 from tensortriage_fleet.findings.finding import Document, Finding, findings_of, kind_of
 
 _NOT_AS_IT_WAS = ("changed", "new", "gone", "unjudged", "not-checked")
-"""Outcomes of a model on a target, of ``triage baseline check``, that are told."""
+"""Outcomes of a model on a target, of ``triage baseline check``, that are reported."""
 UNEXPECTED = "unexpected"
 """Rule of a cell that is not as expected though its command found nothing wrong."""
 
@@ -23,10 +23,9 @@ class Located:
     """A finding about a model.
 
     Attributes:
-        finding: What was found.
-        subject: What was asked: the name of a cell, or the model and its target.
+        subject: The name of a cell, or the model and its target.
         model: Path of the model, from the working directory; None where the document does not name it.
-        expected: What was expected instead, in words; empty where nothing was said of it.
+        expected: The expected outcome, in words; empty where none was declared.
         command: Command line that shows it again, likewise.
         report: Page that shows more, likewise.
     """
@@ -55,7 +54,7 @@ def located_in(document: Document, source: Path) -> Sequence[Located]:
     """Return the faults in a document; none where all is well.
 
     Args:
-        document: What a command wrote with ``--json``.
+        document: A command's ``--json`` document.
         source: The case or the file that holds it.
     """
     if kind_of(document) == "batch-result":
@@ -101,11 +100,11 @@ def _of_entry(entry: dict[str, Any], folder: Path, case: Path) -> Located:
     worst: dict[str, Any] = max(outputs, key=lambda change: float(change["ratio"]), default={})
     nodes = [*verdict.get("culprits", ()), *(node for change in changes for node in change["nodes"])]
     op_type, _, node = nodes[0].partition(" ") if nodes else ("", "", "")
-    told = [f"{change['what']}: {change['sentence']}" for change in changes]
+    clauses = [f"{change['what']}: {change['sentence']}" for change in changes]
     finding = Finding(
         rule=f"baseline-{outcome}",
         title=outcome + (f" at {nodes[0]}" if nodes else ""),
-        message="; ".join(filter(None, (entry["reason"], *told, verdict.get("sentence")))) or outcome,
+        message="; ".join(filter(None, (entry["reason"], *clauses, verdict.get("sentence")))) or outcome,
         output=worst.get("output", ""),
         ratio=float(worst["ratio"]) if worst else None,
         node=node.strip("'"),

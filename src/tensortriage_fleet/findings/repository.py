@@ -1,7 +1,7 @@
 """Where a finding is in the files of a repository: at the line that the exporter made its node from, else in the model.
 
 An exporter writes the path of the source on the machine where the model was exported. A checkout elsewhere has the same
-file under the same last parts of that path; what installed packages hold is nobody's to mend there.
+file under the same last parts of that path; files of installed packages cannot be mended there.
 """
 
 import dataclasses

@@ -1,8 +1,8 @@
 """Findings as SARIF 2.1.0 (OASIS, errata 1), which code scanning of GitHub, Azure DevOps and editors read.
 
 A result lies at the line of the source that its node was made from, or in the model's file, and names the node as its
-logical location. Its fingerprint is of what was asked and what is to blame, not of figures: a finding stays the same
-one when a run is off by another digit.
+logical location. Its fingerprint is of the question and the culprit, not of figures: a finding stays the same one when
+a run is off by another digit.
 """
 
 import hashlib
@@ -36,10 +36,10 @@ def sarif(found: Sequence[Located], repository: Repository, *, about: str, docum
     """Return a log of one run.
 
     Args:
-        found: What was found; none for a run that found nothing.
-        repository: Where files are.
-        about: Names what was asked, so that logs of several questions stand beside each other.
-        document: Path of the document; the place of what names no model.
+        found: The findings; none where all is well.
+        repository: The repository that holds the files.
+        about: Name of the question, so that logs of several questions can be uploaded together.
+        document: Path of the document; the place of findings without a model.
     """
     rules = list(dict.fromkeys(located.finding.rule for located in found))
     run = {
@@ -98,9 +98,14 @@ def _fingerprint(located: Located, model: FilePlace) -> str:
 
 def _properties(located: Located) -> dict[str, Any]:
     finding = located.finding
-    told = {"subject": located.subject, "op_type": finding.op_type, "output": finding.output, "ratio": finding.ratio}
+    properties = {
+        "subject": located.subject,
+        "op_type": finding.op_type,
+        "output": finding.output,
+        "ratio": finding.ratio,
+    }
     return {
         name: printable(value) if isinstance(value, str) else value
-        for name, value in told.items()
+        for name, value in properties.items()
         if value not in ("", None, float("inf"))
     }

@@ -1,4 +1,4 @@
-"""Differences in an attribute: what others have in its place."""
+"""Differences in an attribute: other values in its place."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ def attributes(*ops: str, only: Mapping[str, Any] | None = None, since: int = 0,
 
     Args:
         ops: The operators.
-        only: What other attributes have to be for the row to hold.
+        only: Required values of other attributes for the row to apply.
         since: As of `MeaningRow`.
-        values: By attribute, what others have for it, the likeliest first.
+        values: By attribute, its values elsewhere, the likeliest first.
     """
 
     def ways(site: MeantNode) -> Iterator[Meaning]:

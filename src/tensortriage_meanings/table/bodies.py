@@ -1,4 +1,4 @@
-"""Differences that take other nodes to say: each is written as the body of a function, in ONNX's text syntax.
+"""Differences that only other nodes can express: each is written as the body of a function, in ONNX's text syntax.
 
 In a body ``$name`` is an attribute of the node, and ``$type`` the type of its result. Constants take the type of an
 operand (CastLike), so that one body serves every type.
@@ -44,7 +44,7 @@ def body(ops: str, words: str, text: str, cure: str = "", *, when: Condition = _
     Args:
         ops: The operators, with spaces between.
         words: As of `Meaning`.
-        text: As ``body`` of `Meaning`, with ``$`` before what the node says.
+        text: As ``body`` of `Meaning`, with ``$`` before names of the node.
         cure: As of `Meaning`.
         when: Whether a node is one that the row is about.
         since: As of `Meaning`.
@@ -293,7 +293,7 @@ BODIES: tuple[MeaningRow, ...] = (
     ),
     body(
         "Gelu",
-        "GELU were x * Sigmoid(1.702 x), not the form that the attribute approximate says",
+        "GELU were x * Sigmoid(1.702 x), not the form that the attribute approximate selects",
         "(x) => (y) { r0 = Constant<value_float=1.702>() r = CastLike(r0, x) m = Mul(x, r) g = Sigmoid(m) "
         "y = Mul(x, g) }",
         "take the same form of GELU on both sides (approximate)",

@@ -1,4 +1,4 @@
-"""Differences at the ends of a type: what becomes of numbers that it does not hold."""
+"""Differences at the ends of a type: the conversion of numbers that it does not hold."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def _signed(site: MeantNode) -> bool:
 ENDS: tuple[MeaningRow, ...] = (
     body(
         "QuantizeLinear",
-        "what is beyond the type's range wrapped around (256 became 0), where ONNX's saturates",
+        "values beyond the type's range wrapped around (256 became 0), where ONNX's saturates",
         "(x, s, z) => (y) { d = Div(x, s) r = Round(d) f = CastLike(z, r) m = Add(r, f) w = Cast<to=7>(m) "
         "y = Cast<to=$type>(w) }",
         _CURE,
@@ -43,14 +43,14 @@ ENDS: tuple[MeaningRow, ...] = (
     ),
     body(
         "Cast",
-        "what is beyond the type's range wrapped around (256 became 0)",
+        "values beyond the type's range wrapped around (256 became 0)",
         "(x) => (y) { w = Cast<to=7>(x) y = Cast<to=$to>(w) }",
         _CURE,
         when=_to_bytes,
     ),
     body(
         "Cast",
-        "what is beyond the type's range became its largest or smallest number (it saturated)",
+        "values beyond the type's range became its largest or smallest number (it saturated)",
         "(x) => (y) { l0 = Constant<value_float=-128.0>() "
         "h0 = Constant<value_float=127.0>() l = CastLike(l0, x) h = CastLike(h0, x) a = Max(x, l) b = Min(a, h) "
         "y = Cast<to=$to>(b) }",
@@ -59,7 +59,7 @@ ENDS: tuple[MeaningRow, ...] = (
     ),
     body(
         "Cast",
-        "what is beyond the type's range became its largest or smallest number (it saturated)",
+        "values beyond the type's range became its largest or smallest number (it saturated)",
         "(x) => (y) { l0 = Constant<value_float=0.0>() h0 = Constant<value_float=255.0>() l = CastLike(l0, x) "
         "h = CastLike(h0, x) a = Max(x, l) b = Min(a, h) y = Cast<to=$to>(b) }",
         _CURE,

@@ -1,4 +1,4 @@
-"""Whole numbers of 64 bits that somebody computes in a narrower type."""
+"""Whole numbers of 64 bits that a runtime computes in a narrower type."""
 
 from collections.abc import Iterator
 

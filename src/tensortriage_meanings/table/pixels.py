@@ -19,7 +19,7 @@ _NEAREST: Mapping[str, _Place] = {
         (2 * i * (size - 1) + made - 1) // (2 * max(made - 1, 1))
     ),
 }
-"""Which pixel is taken for the i-th: what frameworks compute exactly, where a scale in float32 falls short of one."""
+"""The pixel that stands for the i-th: computed exactly by frameworks, where a scale in float32 falls short of one."""
 
 
 def _nearest(site: MeantNode) -> Iterator[Meaning]:

@@ -1,4 +1,4 @@
-"""Differences of quantizers: what becomes of their scales."""
+"""Differences of quantizers: other readings of their scales."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _INT8 = np.array([-128.0, 127.0])
 
 
 def _interval_in_whole_numbers(site: MeantNode) -> Iterator[Meaning]:
-    """Yield both nodes of an int8 pair whose interval of real numbers is taken for one of integers.
+    """Yield both nodes of an int8 pair whose interval of real numbers is read as one of integers.
 
     So does OpenVINO 2026.4.1 where it moves signed numbers to uint8 as they pass a Concat into a Conv, on processors
     without AMX: within 3e-7 of this for scales of 0.02 to 0.4 (bench/RESULTS.md, Processors without VNNI).

@@ -88,7 +88,7 @@ def _mask(subject: LintSubject, node: Node) -> Iterator[LintFinding]:
 
 
 def is_mask(subject: LintSubject, value: str) -> bool:
-    """Whether a constant hides things rather than weighs them: it holds few numbers, and is added or the like."""
+    """Whether a constant hides elements rather than weighs them: it holds few numbers, and is added or the like."""
     users = subject.graph.consumers(value)
     return bool(users) and users[0].op_type in _MASKING and mask_number(subject, value) is not None
 

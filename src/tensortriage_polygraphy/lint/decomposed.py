@@ -53,7 +53,7 @@ def _normalizations(subject: LintSubject) -> Iterator[LintFinding]:
             slug,
             square,
             f"in fp16 the square of {what} is Inf beyond 256 and zero below 0.0002",
-            f"{again}, or keep {square.op_type} '{square.name}' and what follows up to the root in fp32",
+            f"{again}, or keep {square.op_type} '{square.name}' and the ops up to the root in fp32",
         )
 
 

@@ -1,7 +1,7 @@
 """``triage polygraphy check lint``: the report, the lines and the verdict that Polygraphy would give.
 
-It knows onnx.checker, every node on ONNX Runtime, names that occur twice, and what nothing uses; our rules are left
-out. Messages are those of Polygraphy 0.53.6, as scripts compare them.
+It knows onnx.checker, every node on ONNX Runtime, names that occur twice, and unused parts; our rules are left out.
+Messages are those of Polygraphy 0.53.6, as scripts compare them.
 """
 
 import dataclasses
@@ -31,8 +31,8 @@ class LintEntry:
 
     Attributes:
         level: ``exception`` or ``warning``.
-        source: Who says so.
-        message: What.
+        source: The linter that reports it.
+        message: The finding.
         node: The node it is about; empty for the whole model.
         op_type: Operator of the node.
     """
@@ -67,7 +67,7 @@ def lint(request: LintRequest, output: Path | None) -> bool:
 
 
 def report_unreadable(error: ModelError, output: Path | None) -> None:
-    """Tell and write that there is no model in the file."""
+    """Report and write that there is no model in the file."""
     message = f"Error parsing message with type 'onnx.ModelProto': {error.message}"
     _finish([LintEntry("exception", "onnx_loader", message)], [], [], output)
 
@@ -76,10 +76,10 @@ def report(found: LintReport, model: Path, external_data_dir: Path | None, outpu
     """Show and write the findings.
 
     Args:
-        found: What our linter says.
+        found: Our linter's findings.
         model: The file.
         external_data_dir: Folder of external data, when not that of the model.
-        output: Where the report is written; None for nowhere.
+        output: File of the report; None to write none.
 
     Returns:
         Whether the model passes there.
@@ -152,15 +152,15 @@ def _names(path: Path, external_data_dir: Path | None) -> dict[str, str]:
     nodes = read_message(path).proto.graph.node
     if all(node.name for node in nodes):
         return {}
-    taken = {node.name for node in nodes}
+    named = {node.name for node in nodes}
     made: dict[str, str] = {}
     for index, node in enumerate(nodes):
         if node.name or not any(node.output):
             continue
         name, count = f"polygraphy_unnamed_node_{index}", 0
-        while name in taken:
+        while name in named:
             name, count = f"polygraphy_unnamed_node_{index}_{count}", count + 1
-        taken.add(name)
+        named.add(name)
         made[next(filter(None, node.output))] = name
     model = Model.load(path, external_data_dir=external_data_dir)
     return {

@@ -20,11 +20,11 @@ def finding_lines(findings: Sequence[LintFinding]) -> Iterator[Line]:
     for (severity, slug), group in groups.items():
         places = "" if len(group) == 1 else f", {len(group)} times"
         yield [(f"{severity.value}[{slug}]{places}", _COLOURS[severity])]
-        said = ""
+        reason = ""
         for finding in group[:MOST_PLACES]:
             place = _place(finding)
-            yield f"  {place}: {finding.why}" if place and finding.why != said else f"  {place or finding.why}"
-            said = finding.why
+            yield f"  {place}: {finding.why}" if place and finding.why != reason else f"  {place or finding.why}"
+            reason = finding.why
         if len(group) > MOST_PLACES:
             yield f"  ... and {len(group) - MOST_PLACES} more: --json has them all"
         if group[0].cure:

@@ -11,10 +11,10 @@ from tensortriage_polygraphy.lint.request import LintRequest
 from tensortriage_polygraphy.lint.rules import lint
 
 _NARROWS = {"openvino": (True, True), "tensorrt": (False, True)}
-"""Engines that compute in int32 where the model says int64, in float32 where it says float64."""
+"""Engines that compute in int32 for the model's int64, in float32 for its float64."""
 
 _NO_MODEL = frozenset({"model-missing", "model-unreadable"})
-"""Errors of loading that say that there is no model; all others say that it is a bad one."""
+"""Errors of loading for a missing model; all others are those of a bad one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class LintReport:
         formats: Number formats whose traps count as problems.
         passed: Whether nothing but hints was found.
         findings: The worst first, otherwise in the order of the rules.
-        passing, failing, skipped: Nodes by what the engine made of them; all empty when none was asked.
+        passing, failing, skipped: Nodes by the engine's outcome; all empty when none was run.
     """
 
     model: str

@@ -1,7 +1,7 @@
 """Integers and doubles that an engine computes in a narrower type than the model declares.
 
-TensorRT before 10 and OpenVINO compute int64 in int32, and most engines float64 in float32. What does not fit is cut
-off or wraps around, without a word.
+TensorRT before 10 and OpenVINO compute int64 in int32, and most engines float64 in float32. Larger values are cut off
+or wrap around, without a word.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ SLUGS: Mapping[str, str] = {
 }
 
 _ENDS = {"Slice": (1, 2), "Clip": (1, 2)}
-"""Operands whose extreme values only say "to the end"; engines clamp them."""
+"""Operands whose extreme values only mean "to the end"; engines clamp them."""
 
 
 def check(subject: LintSubject) -> Iterator[LintFinding]:

@@ -1,8 +1,8 @@
 """Runs a model on an engine node by node, to find every node that the engine refuses and not only the first.
 
-The whole model runs first; when it does, every node passes. Otherwise each node runs alone on what the nodes before it
-made, in topological order, and a node behind a failing one is skipped: nothing is known of it. A value is dropped as
-soon as its last user has run.
+The whole model runs first; when it does, every node passes. Otherwise each node runs alone on the results of the nodes
+before it, in topological order, and a node behind a failing one is skipped: nothing is known of it. A value is dropped
+as soon as its last user has run.
 """
 
 import dataclasses
@@ -66,7 +66,7 @@ def check_nodes(
         model: The model.
         spec: The engine and its options.
         feed: Inputs for the whole model.
-        lab: Where it is asked.
+        lab: The lab that asks it.
 
     Raises:
         EngineMissing: When the engine cannot be used here.
@@ -135,10 +135,12 @@ class _Walk:
             self._specs.update((name, ValueSpec.of(name, array)) for name, array in results.items())
             return
         self.failing += names
-        slug, said = _SLUG_OF[outcome.kind], outcome.message
+        slug, message = _SLUG_OF[outcome.kind], outcome.message
         cure = outcome.cure or "replace the operator, use another opset, or file it with the engine"
         first = unit[0]
-        finding = LintFinding(slug, Severity.EXCEPTION, first.name, first.op_type, "", "", said, cure, self._spec.name)
+        finding = LintFinding(
+            slug, Severity.EXCEPTION, first.name, first.op_type, "", "", message, cure, self._spec.name
+        )
         self.findings.append(finding)
 
     def _drop(self, unit: tuple[Node, ...]) -> None:

@@ -51,7 +51,7 @@ def lint(model: Model, message: Message, aims: Aims) -> Iterator[LintFinding]:
     Args:
         model: The model.
         message: The file it was loaded from, as parsed: loading repairs names.
-        aims: Where the model is meant to run.
+        aims: Engines and formats that the model is meant for.
     """
     yield from names.check_file(message.proto)
     try:

@@ -60,17 +60,17 @@ def _shape(subject: LintSubject, cast: Node) -> Iterator[LintFinding]:
 
 def _positions(subject: LintSubject) -> Iterator[LintFinding]:
     """Find the Casts from integer behind Sin and Cos."""
-    told: set[str] = set()
+    seen: set[str] = set()
     for node in subject.standard("Sin", "Cos"):
         cast = _integer_source(subject, node)
-        if cast is not None and cast.name not in told:
-            told.add(cast.name)
+        if cast is not None and cast.name not in seen:
+            seen.add(cast.name)
             narrow = subject.dtype(cast.outputs[0]) in _HALF
             yield subject.finding(
                 "positions-in-float",
                 cast,
                 "positions become floating point here and end in a sine: fp16 holds them up to 2048, bf16 up to 256",
-                f"keep '{cast.name}' and what follows up to '{node.name}' in fp32",
+                f"keep '{cast.name}' and the ops up to '{node.name}' in fp32",
                 severity=Severity.PROBLEM if narrow else Severity.HINT,
             )
 

@@ -2,7 +2,7 @@
 
 Rounding to a normal number costs at most half a unit in the last place whatever its size. Below the smallest normal
 number the step no longer shrinks: float16 keeps 6.1e-5 to three digits, 1e-6 to one, and nothing below 3e-8. Single
-small weights among large ones do not matter, so what counts is the error of the whole tensor against its own size.
+small weights among large ones do not matter, so the measure is the error of the whole tensor against its own size.
 """
 
 import dataclasses

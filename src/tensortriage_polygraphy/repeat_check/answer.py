@@ -46,7 +46,7 @@ def repeat_and_show(
     """Repeat a check (or ask, when it has no words), show the result and exit.
 
     Raises:
-        click.UsageError: Without ``--until`` where Polygraphy asks for it.
+        click.UsageError: Without ``--until`` where Polygraphy requires it.
     """
     context = click.get_current_context()
     polygraphy = isinstance(dialect(), PolygraphyDialect)
@@ -61,15 +61,15 @@ def repeat_and_show(
         print_document(to_json(result))
     for line in summary(result):
         tell(line)
-    told = result.passed + result.failed
-    dialect().tell_iterations(told + result.unresolved, passed=result.passed, told=told)
+    resolved = result.passed + result.failed
+    dialect().tell_iterations(resolved + result.unresolved, passed=result.passed, told=resolved)
     sys.exit(130 if result.stop is RepeatStop.INTERRUPTED else result.exit_code)
 
 
 def summary(result: Repeated) -> Iterator[str]:
     """Yield the lines that end a repetition."""
     made = result.passed + result.failed + result.unresolved
-    told = result.passed + result.failed
+    resolved = result.passed + result.failed
     yield (
         f"{made} runs, {result.passed} passed, {result.failed} failed"
         + (f", {result.unresolved} unresolved" if result.unresolved else "")
@@ -78,8 +78,8 @@ def summary(result: Repeated) -> Iterator[str]:
     )
     if result.rate is not None:
         yield (
-            f"failure rate {percent(result.rate)} of {told}; between {percent(result.low)} and {percent(result.high)} "
-            f"with {percent(result.confidence)} confidence"
+            f"failure rate {percent(result.rate)} of {resolved}; between {percent(result.low)} and "
+            f"{percent(result.high)} with {percent(result.confidence)} confidence"
         )
     if len(result.signatures) > 1:
         yield "ways of failing: " + ", ".join(f"{word} ({many}x)" for word, many in result.signatures.items())

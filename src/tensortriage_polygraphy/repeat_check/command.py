@@ -1,4 +1,4 @@
-"""``triage debug repeat``: run a check again and again, and say how often it fails."""
+"""``triage debug repeat``: run a check again and again, and report how often it fails."""
 
 from pathlib import Path
 

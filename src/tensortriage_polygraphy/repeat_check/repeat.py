@@ -1,7 +1,7 @@
 """Repeat: how often does a check fail, and when is that known well enough?
 
 The rate of failure comes with Wilson's score interval (JASA 22:209, 1927), which is right for few runs and for rates
-near 0 and 1, where failures that come and go live. Runs go on until the interval is as narrow as was asked for; looking
+near 0 and 1, where failures that come and go live. Runs go on until the interval is as narrow as requested; looking
 after every run makes the true coverage a little less than the nominal one, so the least number of runs is not small.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from tensortriage.sdk import CONFIDENCE, RepeatStop, Ruling, Until, UsageError, option, parse_until, request, wilson
 
 _LEAST_REPEATS = 5
-"""Repeats before the width of the interval may end them: of fewer it says little."""
+"""Repeats before the width of the interval may end them: with fewer it means little."""
 
 REPEAT_FORMAT = "tensortriage.repeat/1"
 
@@ -31,7 +31,7 @@ class RepeatGoal:
         "--width", "SHARE", "Width of the 95 % interval at which the failure rate counts as known.",
         default=0.2, above=0, below=1)
     most_runs: int = option(
-        "--max-runs", "N", "Largest number of runs, unless --until says how many.", default=1000, least=1)
+        "--max-runs", "N", "Largest number of runs, unless --until sets the number.", default=1000, least=1)
     seconds: float | None = option(
         "--budget", "SECONDS", "Time after which no new run begins.", default=None, least=0)
     # fmt: on
@@ -54,11 +54,11 @@ class Repeated:
         passed: Runs that passed.
         failed: Runs that failed.
         unresolved: Runs that were unresolved (out of time); not part of the rate.
-        rate: Share of failing runs; None without any that told something.
+        rate: Share of failing runs; None when all are unresolved.
         low: Lower end of the confidence interval of the rate.
         high: Upper end.
         confidence: Nominal coverage of the interval.
-        signatures: How many runs failed in which way.
+        signatures: Number of failed runs by the way in which they failed.
         first_failure: Number of the first run that failed, from 0; None when none did.
         stop: Why it stopped.
         seconds: Wall-clock time.
@@ -93,7 +93,7 @@ def repeat(
     Args:
         run: Makes one run, given its number from 0, and judges it.
         goal: When to stop.
-        observe: Told of every run.
+        observe: Receives every run.
 
     Raises:
         UsageError: For a goal that cannot be reached (``repeat-goal-invalid``), or a check that cannot be started.

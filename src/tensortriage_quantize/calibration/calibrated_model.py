@@ -1,8 +1,8 @@
 """8-bit models with explicit Q/DQ pairs, scales from samples: calibrated once, written for any choice of nodes.
 
-Calibration is ONNX Runtime's; which values get a pair, and in which types, follows the engine that will run the model
-(`tensortriage_quantize.pairs.engine_styles`). The ranges are measured once and reused, so that a search may try
-many choices of nodes at the cost of writing the pairs alone.
+Calibration is ONNX Runtime's; the choice of values that get a pair, and of their types, follows the engine that will
+run the model (`tensortriage_quantize.pairs.engine_styles`). The ranges are measured once and reused, so that a search
+may try many choices of nodes at the cost of writing the pairs alone.
 """
 
 import contextlib
@@ -62,11 +62,11 @@ class QuantizeOptions:
         percentile: Share of the values, in percent, that a percentile range covers.
         per_channel: Whether weights have a scale per output channel.
         float_weights: Whether weights stay float with a Q/DQ pair of their own; else they are stored in 8 bits.
-        reduce_range: Whether int8 weights use 7 bits, so that sums of two products fit in int16, which is what kernels
-            for x86 without VNNI add them in.
-        op_types: Operators whose operands are quantized, those of them that the engine can; TensorRT-Model-Optimizer
-            chooses by itself.
-        engine: Who will run the model, by a word of `engine_styles`.
+        reduce_range: Whether int8 weights use 7 bits, so that sums of two products fit in the int16 of kernels for x86
+            without VNNI.
+        op_types: Operators whose operands are quantized, as far as the engine can; TensorRT-Model-Optimizer chooses by
+            itself.
+        engine: The engine that will run the model, by a word of `engine_styles`.
     """
 
     precision: Precision = Precision.INT8
@@ -210,7 +210,7 @@ class ModelQuantizer:
 
     @functools.cached_property
     def _op_types(self) -> list[str]:
-        """Operators among whose operands and results are all values that get a pair."""
+        """Operators whose operands and results all get a pair."""
         graph = self._model.graph
         found = set()
         for pair in self._whole.pairs:
@@ -276,7 +276,7 @@ class _Reader:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the quantizer's advice to itself: it warns of pre-processing that its caller has done or need not do."""
+    """Keep the quantizer's advice out of the log: its caller has done that pre-processing or need not do it."""
     root = logging.getLogger()
     level = root.level
     root.setLevel(logging.ERROR)

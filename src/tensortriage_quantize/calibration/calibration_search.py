@@ -57,7 +57,7 @@ class Way:
     """One calibration that worked.
 
     Attributes:
-        tried: What it does.
+        tried: The calibration, in words.
         quantizer: Makes the model for any choice of nodes.
         model: The model with every node quantized that may be.
     """
@@ -72,7 +72,7 @@ class Ways:
     """Results of all calibrations.
 
     Attributes:
-        found: Those that worked, the best first; at least one.
+        found: The working ones, the best first; at least one.
         refused: Why others did not, by their words.
     """
 
@@ -122,8 +122,8 @@ def calibrated(
 
     Args:
         model: The float model.
-        samples: What calibrates.
-        judging: What judges.
+        samples: Samples to calibrate with.
+        judging: Chooses the best calibration.
         tries: How; they differ in the calibration alone.
         lab: Runs the models; the files of the quantizers live in its workspace.
         kept: Nodes that stay float.

@@ -63,7 +63,7 @@ def require_finite(model: Model, op_types: Collection[str], samples: Sequence[Fe
     Args:
         model: The float model.
         op_types: Operators whose operands are quantized.
-        samples: What calibrates and judges.
+        samples: Samples of calibration and judgement.
         lab: Runs the model.
 
     Raises:
@@ -79,7 +79,7 @@ def require_finite(model: Model, op_types: Collection[str], samples: Sequence[Fe
 def require_numbers_in(samples: Sequence[Feed]) -> None:
     """Refuse samples with NaN: nothing can be calibrated on them.
 
-    An infinity may be meant, as a mask is, and need not reach what is quantized.
+    An infinity may be intended, as in a mask, and need not reach a quantized operand.
 
     Raises:
         DataError: When an input holds NaN (``quantize-not-finite``).

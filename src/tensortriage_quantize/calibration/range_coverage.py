@@ -2,8 +2,8 @@
 
 A symmetric 8-bit range of half-width ``a`` rounds in steps of ``a / 127`` and clips beyond ``a``. The noise of rounding
 is ``step^2 / 12`` (uniform in a step; Widrow and Kollar, Quantization Noise, 2008, ch. 1); the noise of clipping is the
-mean square of what lies beyond. Where the second exceeds the first, the range is the trouble and not the format: the
-samples that calibrated it do not represent the ones it is used on.
+mean square of the excess. Where the second exceeds the first, the range is the trouble and not the format: the samples
+that calibrated it do not represent the ones it is used on.
 """
 
 import dataclasses

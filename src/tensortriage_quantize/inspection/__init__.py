@@ -1,1 +1,1 @@
-"""Quantizers: does every pair fit the values that reach it, and every block its weights, and what does it cost?"""
+"""Quantizers: does every pair fit the values that reach it, and every block its weights, and at which cost?"""

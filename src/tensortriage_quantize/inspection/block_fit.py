@@ -1,4 +1,4 @@
-"""Do the scales of blocks fit the numbers that they are for? What is wrong with them is told by what would be right.
+"""Do the scales of blocks fit the numbers that they are for? A fault is named by the change that would make them right.
 
 The yardstick is the same quantizer with scales chosen for these numbers, each block's largest on the largest element.
 Scales that are no powers of two cannot be held by E8M0, in which MX formats keep them.
@@ -14,7 +14,7 @@ from tensortriage.precision.sdk import decibels, integer_range, near_prediction
 from tensortriage.sdk import DType, magnitude
 
 MX_BLOCK = 32
-"""Of all MX formats (OCP Microscaling Formats specification 1.0, table 1)."""
+"""Elements of a block, in all MX formats (OCP Microscaling Formats specification 1.0, table 1)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class BlockFit:
             ``scale-unrounded``.
         error: Relative RMS error of quantizing and dequantizing the numbers; None where these are not known.
         best_error: The same with the best scales.
-        words: What is wrong, and what to do; empty where they fit.
+        words: The fault and its cure; empty where they fit.
     """
 
     kind: str
@@ -62,8 +62,8 @@ def fit_blocks(
     """Judge scales of blocks.
 
     Args:
-        numbers: What is quantized, finite, of ``shape``; None where it is not known.
-        scale: Of ``shape``, but for the axis: one per block there.
+        numbers: The numbers to quantize, finite, of ``shape``; None where they are unknown.
+        scale: Scale of ``shape``, but for the axis: one per block there.
         zero_point: Likewise, or None for 0.
         shape: Shape of the tensor.
         blocks: Which numbers share a scale.
@@ -122,7 +122,7 @@ def _mistake(
     blocks: Blocks,
     least: float,
 ) -> tuple[str, str]:
-    """Name the fault: the one change after which the same scales fit, or what they look like."""
+    """Name the fault: the one change after which the same scales fit, or their likely origin."""
     scales, zeros = given
     axis, block, dtype = blocks.axis, blocks.size, blocks.dtype
     if (scales == 1).all():

@@ -19,7 +19,7 @@ class BlockRow:
 
     Attributes:
         node: Its QuantizeLinear, or the DequantizeLinear of a weight that is stored quantized.
-        value: What is quantized, or what is made of the stored weight.
+        value: The quantized value, or the value made of the stored weight.
         weight: Whether it is a constant.
         dtype: Label of the quantized type.
         axis: The axis along which neighbours share a scale.
@@ -28,7 +28,7 @@ class BlockRow:
         kind: A word of `tensortriage_quantize.inspection.block_fit.BlockFit`, or `NOT_JUDGED`.
         error: Relative RMS error of quantizing the numbers; None where these are not known.
         best_error: The same with the best scales.
-        words: What is wrong with it, and what to do; empty where nothing is.
+        words: The fault and its cure; empty where there is none.
     """
 
     node: str
@@ -45,7 +45,7 @@ class BlockRow:
 
 
 NOT_JUDGED = "not-judged"
-"""Kind of what is quantized with scales that are not known."""
+"""Kind of a tensor that is quantized with unknown scales."""
 
 
 def inspect_blocks(model: Model, feeds: Sequence[Feed], *, original: Model | None = None) -> tuple[BlockRow, ...]:
@@ -53,7 +53,7 @@ def inspect_blocks(model: Model, feeds: Sequence[Feed], *, original: Model | Non
 
     Args:
         model: The model.
-        feeds: What to run on; the first one is.
+        feeds: Feeds, of which the first is run.
         original: The float model, for the originals of weights that are stored quantized and keep their name there.
     """
     found = blocked_quantizers(model.graph)

@@ -31,8 +31,8 @@ Examples:
 MOST_SHOWN = 20
 
 DESIGNS = {
-    "ReLU": "it is a ReLU as well: what lies below 0 is cut off on purpose",
-    "ReLU6": "it is a ReLU6 as well: what lies below 0 and above 6 is cut off on purpose",
+    "ReLU": "it is a ReLU as well: values below 0 are cut off on purpose",
+    "ReLU6": "it is a ReLU6 as well: values below 0 and above 6 are cut off on purpose",
     "ReLU?": "it begins at 0 after an op that makes both signs: a ReLU was folded into it, or its zero point is lost, "
     "which only the float model shows (--original); it counts as a ReLU here",
     "7 bits": "7 bits on purpose, as all weights here (reduce_range): for kernels that sum in int16",

@@ -1,9 +1,9 @@
-"""Every pair of quantizers of a model: does it fit the values it quantizes, and what does it cost at the outputs?
+"""Every pair of quantizers of a model: does it fit the values it quantizes, and what is its cost at the outputs?
 
-Asked of a model alone, however its scales came about: calibrated, learned in training, set by hand. The yardstick is
-the same model without its pairs. One session with a switch per pair tells what each costs alone, and what is left
-without it; the numbers that reach it tell how its error divides into clipping and rounding, and on which feed they are
-largest.
+The question is about a model alone, whatever the source of its scales: calibrated, learned in training, set by hand.
+The yardstick is the same model without its pairs. One session with a switch per pair measures the cost of each alone,
+and the remaining error without it; the numbers that reach it show how its error divides into clipping and rounding, and
+on which feed they are largest.
 """
 
 import dataclasses
@@ -60,7 +60,7 @@ class PairRow:
 
     Attributes:
         node: Its QuantizeLinear, or the DequantizeLinear of a weight that is stored quantized.
-        value: What is quantized: a value, or the weight as stored.
+        value: The quantized value, or the weight as stored.
         weight: Whether it is a constant.
         dtype: Label of the quantized type.
         scales: Number of its scales.
@@ -75,10 +75,10 @@ class PairRow:
         error: Relative RMS error of the tensor behind it.
         best_error: The same with the best scale for these numbers.
         alone: Largest relative RMS error of an output when no other pair quantizes.
-        without: The same when all pairs but this one quantize; None when that was not tried.
-        words: What is wrong with it, and what to do; empty where it fits.
-        design: What it does on purpose besides rounding, in a word: ``ReLU``, ``ReLU6``, ``7 bits``, ``half range`` or
-            ``smoothed``; ``ReLU?`` where it may be one, which only the float model tells; else empty.
+        without: The error when all pairs but this one quantize; None when that was not tried.
+        words: The fault and its cure; empty where it fits.
+        design: Its intended effect besides rounding, in a word: ``ReLU``, ``ReLU6``, ``7 bits``, ``half range`` or
+            ``smoothed``; ``ReLU?`` where only the float model could decide; else empty.
     """
 
     node: str
@@ -106,15 +106,15 @@ class QuantizersResult:
 
     Attributes:
         model: The file.
-        feeds: What it was asked on.
+        feeds: The feeds of the inspection.
         inputs: ``real`` or ``random``.
         error: Largest relative RMS error of an output with all pairs, against none; None without pairs.
         pairs: All that can be switched, those first that cost most alone.
-        fixed: Weights that are stored quantized and whose originals are not known; they count as exact.
+        fixed: Weights that are stored quantized and whose originals are unknown; they count as exact.
         remove: The pair whose removal helps most; empty when none helps.
-        error_without: What is left then.
+        error_without: The remaining error without it.
         recalibrate: Feeds on which ranges cut off more than they round, the most ranges first.
-        blocks: What is quantized in blocks, in topological order.
+        blocks: Tensors that are quantized in blocks, in topological order.
     """
 
     model: str
@@ -141,9 +141,9 @@ def inspect_quantizers(
 
     Args:
         model: A model with Q/DQ pairs.
-        feeds: What to run on, at least one.
+        feeds: Feeds to run, at least one.
         original: The float model, for the originals of weights that are stored quantized.
-        progress: Told what takes a while.
+        progress: Receives the name of a slow step.
 
     Raises:
         ModelError: When there is no pair that can be switched (``quantizers-none``).
@@ -154,12 +154,12 @@ def inspect_quantizers(
     if blocks and all(_makes_scales(model.graph, pair) for pair in pairs):
         names, kind = tuple(feed.name for feed in feeds), origin_of(feeds)
         return QuantizersResult(str(model.path or ""), names, kind, None, (), (), "", None, (), blocks)
-    beside = Correspondence.of(original, model) if original is not None else None
-    weights = dict(beside.weights()) if beside is not None else {}
+    matched = Correspondence.of(original, model) if original is not None else None
+    weights = dict(matched.weights()) if matched is not None else {}
     smoothed = _smoothed(model, pairs, weights)
     weights |= smoothed
     with Lab(batch_bytes=BATCH_BYTES) as lab:
-        tops, unsure = _activations(model, pairs, feeds, lab, beside.relus if beside is not None else None)
+        tops, unsure = _activations(model, pairs, feeds, lab, matched.relus if matched is not None else None)
     switched = switch_pairs(model, weights, tops=tops)
     mine = [pair for pair in pairs if pair.dequantize in switched.nodes]
     with Lab(batch_bytes=BATCH_BYTES) as lab:
@@ -248,7 +248,7 @@ def _smoothed(model: Model, pairs: Sequence[Quantizer], weights: Mapping[str, np
 def _as_relu(found: _Fit, *, unsure: bool) -> _Fit:
     """Return the fit of a pair that is a ReLU, or may be one: a range made for numbers larger than these is no mistake.
 
-    Up to twice as wide is what other samples make; wider ones are told where the ReLU is sure.
+    Other samples make up to twice as wide ones; wider ones are reported where the ReLU is sure.
     """
     fit = found.calibration
     if fit.kind == "scale-too-large" and (unsure or fit.representable[1] < 2.0 * fit.observed[1]):
@@ -261,15 +261,15 @@ def _activations(
 ) -> tuple[dict[str, float], frozenset[str]]:
     """Return the values whose pair is a ReLU or ReLU6, with its upper end, and the uncertain ones.
 
-    It is told by the numbers of the model as it is. A range that begins at 0 and is wider than they need may also have
-    lost its zero point: without the original that is not known.
+    It is recognized by the numbers of the model as it is. A range that begins at 0 and is wider than they need may also
+    have lost its zero point: without the original that is unknown.
 
     Args:
         model: The model.
         pairs: Its pairs.
-        feeds: What to run on.
+        feeds: Feeds to run.
         lab: Runs it.
-        known: Values of which the original has the ReLU; None without the original.
+        known: Values with a ReLU in the original; None without the original.
     """
     wanted = {pair.value: pair for pair in pairs if may_rectify(model.graph, pair)}
     parts: dict[str, list[np.ndarray]] = {}
@@ -293,9 +293,9 @@ class _Meant:
 
     Attributes:
         weights: The originals of weights, by the result of the pair.
-        smoothed: Those of them that were smoothed.
-        tops: Where values end whose pair is a ReLU or ReLU6.
-        unsure: Those of these values of which that is not sure.
+        smoothed: The smoothed ones.
+        tops: Upper ends of values whose pair is a ReLU or ReLU6.
+        unsure: Those of these values for which that is uncertain.
     """
 
     weights: Mapping[str, np.ndarray]

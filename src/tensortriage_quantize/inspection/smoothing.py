@@ -9,7 +9,7 @@ import numpy as np
 from tensortriage.precision.sdk import MATCH_SCALE
 
 _SMOOTHED_REST = 0.03
-"""Relative error that quantizing leaves of a smoothed weight at most, beside its factors: 8 bits with a scale for the
+"""Largest relative error that quantizing leaves of a smoothed weight, its factors aside: 8 bits with a scale for the
 whole weight leave about 2 %, and another weight leaves all of it."""
 
 
@@ -18,7 +18,7 @@ def smoothing(original: np.ndarray, stored: np.ndarray) -> np.ndarray | None:
 
     Args:
         original: The weight, ``[inputs, outputs]``.
-        stored: What is dequantized in its place, of the same shape.
+        stored: The dequantized weight in its place, of the same shape.
 
     Returns:
         One positive number per input, ``[inputs, 1]``.

@@ -1,1 +1,1 @@
-"""Pairs of QuantizeLinear and DequantizeLinear: where an engine wants them, and how they get there."""
+"""Pairs of QuantizeLinear and DequantizeLinear: where an engine needs them, and how they are inserted."""

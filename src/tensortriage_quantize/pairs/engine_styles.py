@@ -20,7 +20,8 @@ class PairPlaces(enum.Enum):
     """Operands of the heavy operators."""
 
     RUNS = "runs"
-    """That, what operators without a float output read and make, and what lies between two such operators."""
+    """All of those, the operands and results of operators without a float output, and values between two such
+    operators."""
 
     EVERYTHING = "everything"
     """Every value in floating point that is neither shape computation nor constant, and small constants."""
@@ -35,12 +36,12 @@ class EngineStyle:
         activation: Type of activations.
         symmetric: Whether activations have the zero point 0, in a signed type.
         heavy: Operators whose operands are quantized.
-        closed: Those of them whose integer kernels make integers only, so that their results are quantized too.
+        closed: Those whose integer kernels make integers only, so that their results are quantized too.
         bias: Whether biases are stored in int32, with the scale of the products; else they stay float.
         right: Type of a second operand that is no weight; symmetric.
         products: Whether products of two activations, as in attention, are quantized.
         places: Which values get a pair.
-        source: Where that is said.
+        source: Source of these facts.
     """
 
     name: str

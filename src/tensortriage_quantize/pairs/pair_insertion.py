@@ -1,6 +1,6 @@
 """Writes pairs of quantizers into a float model, where a plan wants them, with scales from calibrated ranges.
 
-Names are those that ONNX Runtime's quantizer gives, which people know.
+Names are those of ONNX Runtime's quantizer, which users know.
 """
 
 import dataclasses

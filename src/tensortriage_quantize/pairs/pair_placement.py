@@ -2,8 +2,8 @@
 
 The heavy operators read quantized operands. Where an engine's integer kernel makes nothing but integers (a Conv of ONNX
 Runtime's), its result gets a pair too, behind the Relu or Clip that alone reads it: a quantizer whose lowest number
-stands for 0 is that Relu. What lies between two such kernels and has an integer kernel itself (a residual Add, pooling,
-Concat) is quantized with them, so that whole runs of operators stay in integers.
+stands for 0 is that Relu. Operators between two such kernels that have an integer kernel themselves (a residual Add,
+pooling, Concat) are quantized with them, so that whole runs of operators stay in integers.
 """
 
 import dataclasses
@@ -42,9 +42,9 @@ class PlannedPair:
     """One pair at an activation.
 
     Attributes:
-        value: What is quantized.
-        readers: Who reads it quantized, as name and place of the operand; None for everybody, the model's outputs
-            included.
+        value: The quantized value.
+        readers: The operands that read it quantized, as name of the node and index; None for all readers, the model's
+            outputs included.
         like: The value that it shares scale and zero point with; its own name where it has its own.
         right: Whether it is the second operand of products, which may want another type.
     """
@@ -61,12 +61,12 @@ class PlannedWeight:
 
     Attributes:
         value: The weight.
-        node: Who reads it.
-        place: As which operand.
+        node: The node that reads it.
+        place: Index of the operand.
         axis: Axis of its scales; None for one scale.
         activation: The other operand.
         bias: The bias of the product, where it has a constant one of one axis; empty without.
-        adds: Who adds the bias, and as which operand: the node itself, or an Add behind a MatMul.
+        adds: The node that adds the bias, and the operand's index: the node itself, or an Add behind a MatMul.
     """
 
     value: str
@@ -85,7 +85,6 @@ class PairPlan:
     Attributes:
         lowered: Nodes that read quantized operands.
         pairs: Pairs at activations, each value and kind of operand once.
-        weights: Weights.
     """
 
     lowered: frozenset[str]
@@ -100,7 +99,7 @@ def heavy_nodes(
 
     Args:
         graph: A graph.
-        style: What the engine wants.
+        style: The engine's requirements.
         op_types: Operators that may be quantized.
         specs: Types of its values, as far as they are known.
     """
@@ -124,7 +123,7 @@ def place_pairs(
 
     Args:
         model: The float model.
-        style: What the engine wants.
+        style: The engine's requirements.
         heavy: The nodes of `heavy_nodes` that are quantized.
         specs: Types of its values, as far as they are known.
         kept: Nodes that stay float in any case.

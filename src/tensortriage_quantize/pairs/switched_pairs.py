@@ -72,8 +72,8 @@ def switch_pairs(
         model: A model with Q/DQ pairs; it is not changed.
         weights: Float originals of weights that are stored quantized, by the result of their DequantizeLinear; without
             one such a pair stays as it is.
-        tops: Quantized values whose pair is an activation as well, with where that ends (infinity for a ReLU): what
-            went into it is cut off there still when the pair is told to hand it on.
+        tops: Quantized values whose pair is an activation as well, each with its upper end (infinity for a ReLU): the
+            pair still cuts off its operand there when it is bypassed.
 
     Returns:
         The model; its ``nodes`` are the DequantizeLinear nodes of the pairs.
@@ -126,9 +126,9 @@ class _Switching:
         number = initializer(self.names.fresh("quantizer_number"), np.array(len(self.nodes), np.int64))
         self.graph.register_initializer(number)
         self.nodes.append(node.name or "")
-        taken = ir.node("Gather", [self._choice, number], name=self.names.fresh("quantizer_switch"))
-        taken.outputs[0].name = self.names.fresh("quantizer_switch")
-        return taken
+        gather = ir.node("Gather", [self._choice, number], name=self.names.fresh("quantizer_switch"))
+        gather.outputs[0].name = self.names.fresh("quantizer_switch")
+        return gather
 
     def gate(self, switch: ir.Node, quantized: ir.Value | None, plain: ir.Value, name: str | None) -> ir.Node:
         """Return the node that selects one of two values by a switch."""

@@ -57,7 +57,7 @@ def best_quantizer(
         model: The float model.
         options: How; the calibration is chosen.
         calibrating: Samples whose feeds calibrate.
-        judging: What chooses the calibration.
+        judging: Chooses the calibration.
         lab: Runs the models; the files of the quantizer live in its workspace.
         tell: Receives a line on the chosen calibration.
 
@@ -84,12 +84,12 @@ def open_quantized(
     """Return the candidates' choices, their measurement (to be closed), and the candidates.
 
     Types and places of the pairs are those of the engine. Where the processor has no VNNI, an engine of the CPU that
-    does worse than the pairs explain is asked for weights in 7 bits as well, whose sums its kernels can hold; the
-    better ones are returned.
+    does worse than the pairs explain is also tried with weights in 7 bits, whose sums its kernels can hold; the better
+    ones are returned.
 
     Args:
-        stage: The float model and the format; what can be chosen is found out.
-        bench: Where candidates run; its samples judge.
+        stage: The float model and the format; the units of choice are determined here.
+        bench: Runs candidates; its samples judge.
         calibrated_by: Samples whose feeds calibrate, and the task metric that chooses the calibration.
         tell: Receives a line on the chosen calibration.
         seconds: Time for measuring each node's effect alone; None for no limit.

@@ -1,7 +1,7 @@
 """A quantized model on its target engine, and the nodes that stay float to make it good enough.
 
-Emulation says which nodes to try; the engine has the last word, for it optimizes what it loads: what counts is the file
-as it is written, where it will run.
+Emulation sets the order of the nodes to try; the engine has the last word, for it optimizes the file that it loads: the
+written file counts, on the engine that will run it.
 """
 
 import contextlib
@@ -91,9 +91,8 @@ class Judges:
     """The judge of candidates, and the goal.
 
     Attributes:
-        deployed: The engine.
         samples: Samples with the outputs of the float model.
-        goal: What is required; None for nothing.
+        goal: The required accuracy; None for no requirement.
         metric: Task metric; None without one.
         lab: Runs models.
     """
@@ -132,7 +131,7 @@ def fewest_kept(
         precision: int8 or fp8e4m3.
         quantizer: The best one.
         kept: Nodes that stay float in any case.
-        judges: Who judges, by a goal.
+        judges: Judges candidates by a goal.
 
     Raises:
         ModelError: When not even leaving all of them float is good enough (``quantize-goal-unreachable``).
@@ -155,7 +154,7 @@ def fewest_kept(
                 f"even the float model does not reach {goal.words}", slug="quantize-goal-unreachable",
                 cure="lower the goal",
             )  # fmt: skip
-        asked = Questions(
+        questions = Questions(
             engine=candidates.read,
             emulated=nodes.read,
             stricter=nodes.fewest,
@@ -167,7 +166,7 @@ def fewest_kept(
             groups=lambda: groups_of(model.graph, stage.items, stage.movers, ()),
             builds_left=lambda: MOST_BUILDS - candidates.asked,
         )
-        found = settle(first, asked).kept
+        found = settle(first, questions).kept
     if len(found) == len(nodes.items):
         raise NothingQuantizedError(
             f"{goal.words} leaves none of {len(nodes.items)} nodes in {precision.value} on {judges.deployed.spec}",

@@ -23,7 +23,7 @@ def of_quantizers(
     items = tuple(name for name in switched.nodes if nodes is None or name in nodes)
 
     def feed(kept: Collection[str]) -> Mapping[str, np.ndarray]:
-        """Return the switches; where all that can be chosen stays float, so does what follows it."""
+        """Return the switches; where all nodes that can be chosen stay float, so do the operators that follow them."""
         return switched.feed(switched.nodes if {*items} <= {*kept} else kept)
 
     switches = Switches(switched.model, feed, items)

@@ -14,7 +14,7 @@ class QuantizedCandidates(Candidates):
     Args:
         stage: The float model and its choice of nodes.
         quantizer: Makes the models.
-        bench: Where they run.
+        bench: Runs them.
         calibrated: How the quantizer was calibrated.
         before: Models built to decide on this quantizer.
     """
@@ -39,7 +39,7 @@ class QuantizedCandidates(Candidates):
         return self._stage.model if self._is_float(kept) else self._quantizer.quantized(kept)
 
     def as_asked(self) -> GoalReading:
-        """Return the reading of the model with every node quantized: the float one says nothing about 8 bits."""
+        """Return the reading of the model with every node quantized: the float model's proves nothing about 8 bits."""
         return self.read(())
 
     @property

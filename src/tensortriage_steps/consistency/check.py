@@ -24,7 +24,7 @@ class ConsistencyReport:
         rows: Rows of the batch; 0 where the model has none to compare.
         made_up_rows: How many of them were made up.
         inputs: ``real`` or ``random``.
-        answers: One per relation, in the order they were asked.
+        answers: One per relation, in the order of the questions.
         unasked: Reasons for skipped relations; empty when all were checked.
     """
 
@@ -123,7 +123,7 @@ def _relations(
     if masked is not None:
         yield masked
     else:
-        unasked.append("padding: no input says which positions are hidden")
+        unasked.append("padding: no input marks the hidden positions")
     yield from check.whole_claims(
         base, another_feed(model, base, samples), unasked, streams=request.streams, threads=True
     )

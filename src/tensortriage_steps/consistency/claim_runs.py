@@ -1,4 +1,4 @@
-"""The two runs of a claim on an engine, in one session after each other, as those who deploy it run it."""
+"""The two runs of a claim on an engine, in one session after each other, as in deployment."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from tensortriage_steps.consistency.relations import LAID_OUT, ClaimKind, Equali
 Outputs = Mapping[str, np.ndarray]
 
 THREADS = (1, 3)
-"""Numbers of threads beside the one that is set: none to share with, and one that divides no power of two."""
+"""Numbers of threads besides the one that is set: none to share with, and one that divides no power of two."""
 
 
 STREAM_RUNS, FEW_STREAM_RUNS = 30, 5
@@ -33,11 +33,11 @@ class ClaimRuns:
     """Runs one model on one engine as claims have it.
 
     Args:
-        lab: Where engines are asked.
+        lab: The lab that asks engines.
         model: The model.
         target: The engine.
-        apart: Whether streams run long, another process is one, too, and CPUs are taken away where there is no other
-            way to use fewer threads; all of it takes time.
+        apart: Whether to take slow measures: long streams, another process as one, and fewer CPUs where there is no
+            other way to use fewer threads.
     """
 
     def __init__(self, lab: Lab, model: Model, target: EngineSpec, *, apart: bool = True) -> None:
@@ -51,8 +51,8 @@ class ClaimRuns:
     @functools.cached_property
     def built(self) -> BuiltSession:
         """The session's description of itself."""
-        asked = Experiment(engine=self._target, model=self._model, feed=None, observed=ObservedBuild())
-        return self._lab.answer(asked).built
+        experiment = Experiment(engine=self._target, model=self._model, feed=None, observed=ObservedBuild())
+        return self._lab.answer(experiment).built
 
     def other_threads(self) -> dict[str, EngineSpec]:
         """Return the engine with other numbers of threads, if an option sets them."""
@@ -137,7 +137,7 @@ class ClaimRuns:
         return max(runs, key=lambda run: max((difference(first[name], run[name]) for name in first), default=0.0))
 
     def _beside(self, feed: Feed, other: Feed) -> Outputs:
-        """Return what streams that run two feeds at once make of the first; both are known once either is asked for.
+        """Return the first feed's results in two streams that run at once; both are known once either is requested.
 
         Raises:
             BuildsDiffer: When another stream's session, which is another build, differs by itself already.

@@ -1,4 +1,4 @@
-"""A relation evaluated by the model: which parts of which values are equal, and how far off health may be."""
+"""A relation evaluated by the model: which parts of which values are equal, and their largest healthy difference."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ class KeptPart:
 
     Attributes:
         parts: They.
-        allowed: Largest relative RMS difference: what a healthy engine may be off by in either, and what the model's
-            own evaluation differs by.
+        allowed: Largest relative RMS difference: a healthy engine's error in either, and the difference in the model's
+            own evaluation.
     """
 
     parts: EqualParts
@@ -29,11 +29,11 @@ class OwnEvaluation:
     """The model's own evaluation of both runs of a relation.
 
     Args:
-        lab: Where engines are asked.
+        lab: The lab that asks engines.
         model: The model.
         relation: The claim.
-        values: Values that are asked about, in topological order.
-        target: The engine whose format and hardware count.
+        values: The wanted values, in topological order.
+        target: The engine with the format and the hardware.
 
     Raises:
         EngineError: When the model cannot be evaluated.

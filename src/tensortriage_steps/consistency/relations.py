@@ -17,7 +17,7 @@ ROWS = 8
 """Rows of a batch where the model takes any number: more than the 4 that vector kernels take at once."""
 
 ODD_ROWS = (7, 5, 3)
-"""Smaller batches beside one row: what is left behind tiles of two, four and eight rows."""
+"""Smaller batches next to one row: the remainders of tiles of two, four and eight rows."""
 
 BLANK_ROWS = 3
 """Rows of zeros behind a batch: with 8 rows 11, which no tile of a power of two divides."""
@@ -72,13 +72,12 @@ class EqualityClaim:
     """Two runs (or one run twice looked at), and which of their rows must be equal.
 
     Attributes:
-        kind: The claim.
         question: The claim in words, as a question.
-        left: Inputs of the run that is taken as it is.
+        left: Inputs of the run that stays unchanged.
         right: Inputs of the run that is compared with it.
         pairs: Rows ``(of left, of right)`` that must be equal; empty where whole tensors are, or parts of them.
-        beside: What the other stream runs, or what buffers hold before; None for claims without.
-        engine: The engine of the right run, with other options; None for the one that is asked.
+        beside: The other stream's feeds, or the buffers' former contents; None for claims without.
+        engine: The engine of the right run, with other options; None for the same one.
         rows_left: Rows of the left batch; 0 without pairs.
         rows_right: Rows of the right one.
     """
@@ -195,10 +194,10 @@ def whole_relations(
     """Return the claims that a feed gives the same result however it is run, expensive ones last.
 
     Args:
-        feed: The feed; asked last of all, it shows what runs of other feeds left behind.
+        feed: The feed; it runs last of all, to show the effects of runs of other feeds.
         other: Another one of the same shapes; None where there is none.
         layouts: How the engine's inputs may lie in memory.
-        threads: The engine with other numbers of threads, by the option that says so.
+        threads: The engine with other numbers of threads, by the option that sets it.
         streams: Whether to run both feeds at once.
     """
     words = {
@@ -215,9 +214,9 @@ def whole_relations(
         for words, engine in threads.items()
     ]
     if other is not None and streams:
-        beside = "does a feed give the same result while another runs in a second stream?"
+        question = "does a feed give the same result while another runs in a second stream?"
         found += [
-            EqualityClaim(ClaimKind.STREAMS, beside, feed, feed, beside=other),
+            EqualityClaim(ClaimKind.STREAMS, question, feed, feed, beside=other),
             EqualityClaim(ClaimKind.STREAMS, "does that other feed?", other, other, beside=feed),
         ]
     return found

@@ -55,7 +55,7 @@ class Parting:
     Attributes:
         value: Its name.
         difference: Largest relative RMS difference of two such parts.
-        allowed: What a healthy engine may show there.
+        allowed: The largest healthy difference there.
         rows: Rows of the right run that differ; empty where parts are no rows.
     """
 
@@ -71,7 +71,7 @@ class SelfAnswer:
 
     Attributes:
         relation: The word of the relation.
-        question: It in words.
+        question: The relation in words.
         outcome: A word of `ClaimOutcome`.
         answer: One sentence.
         parting: The output that contradicts itself; None when none does.
@@ -80,8 +80,8 @@ class SelfAnswer:
         value: The value of it.
         left: Inputs of the one run, in words.
         right: Inputs of the other.
-        engine: The engine of the right run where it is told other options than that of the left one; empty else.
-        unstable: Whether equal inputs gave other results: what ran before or beside, or where inputs lie, decides.
+        engine: The engine of the right run where its options differ from those of the left one; empty else.
+        unstable: Whether equal inputs gave other results: earlier or parallel runs, or the inputs' addresses, decide.
     """
 
     relation: str
@@ -102,12 +102,12 @@ class SelfCheck:
     """Relations put to one engine.
 
     Args:
-        lab: Where engines are asked.
+        lab: The lab that asks engines.
         model: The model.
         target: The engine.
-        at_sight: Whether parts that are equal to within some roundings of a float32 result hold a claim without the
-            model being evaluated, and no processes are started; for those who ask in passing.
-        before: What the open session of the engine has run already.
+        at_sight: Whether parts that are equal to within some roundings of a float32 result satisfy a claim without the
+            model being evaluated, and no processes are started; for checks in passing.
+        before: Feeds that the open session of the engine has run already.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class SelfCheck:
         Args:
             feed: The feed.
             other: Another one of the same shapes, for a second stream and for buffers used again.
-            unasked: Takes what cannot be asked, each with its reason.
+            unasked: Receives the questions that cannot be asked, each with its reason.
             streams: Whether to run two sessions at once.
             threads: Whether to build it for other numbers of threads.
         """
@@ -265,8 +265,8 @@ class SelfCheck:
     def _source(self, own: OwnEvaluation, parted: Parting, left: TensorStore, right: TensorStore) -> Parting:
         """Return the first value on the way to one that parts which is outside the model's own envelope, else that one.
 
-        A weight that should be zero and is not, is equal in both runs; what it lets through is not. No other claim has
-        an innocent value before it that is equal in both.
+        A weight that should be zero and is not, is equal in both runs; the values that it lets through are not. No
+        other claim has an innocent value before it that is equal in both.
         """
         for node in self._model.graph.ancestors([parted.value]):
             for name in node.outputs:

@@ -1,8 +1,8 @@
 """Is the target at one with itself? Where it passes so far, rows that the model makes equal are put to it.
 
-Data that were given have one batch size and one order of rows; the fault of a kernel for another size does not show on
-them, nor does one that needs another stream, or memory that lies otherwise. Batches on which the target contradicts
-itself are looked into as if they had been given as data, and another number of threads as if it had been asked for.
+Given data have one batch size and one order of rows; the fault of a kernel for another size does not show on them, nor
+does one that needs another stream, or another address of memory. Batches on which the target contradicts itself are
+diagnosed as if they had been given as data, and another number of threads as if it had been an option.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ from tensortriage_steps.consistency.self_check import ClaimOutcome, SelfAnswer, 
 QUESTION = "do equal inputs give equal results?"
 
 SLOW_BUILD_SECONDS = 5.0
-"""Engines that build for a batch size build again for each; where that takes longer, only the size given is asked."""
+"""Engines that build for a batch size build again for each; where that takes longer, only the given size runs."""
 
 QUICK_BUILD_SECONDS, FOREIGN_BUILD_SECONDS = 0.5, 5.0
 """A second stream costs one more build, which should go unnoticed. With engines of other authors, which are less tried,
@@ -90,11 +90,11 @@ def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Conclusio
     answers = found.answers
     broken = [answer for answer in answers if answer.outcome == ClaimOutcome.BROKEN.value]
     not_held = [answer for answer in answers if answer.outcome != ClaimOutcome.HOLDS.value]
-    told = "; ".join(f"{each.question} {each.answer}" for each in (broken or not_held))
+    sentences = "; ".join(f"{each.question} {each.answer}" for each in (broken or not_held))
     left = "; ".join(f"skipped: {reason}" for reason in found.unasked)
     tests = ", ".join(dict.fromkeys(each.relation.replace("-", " ") for each in answers))
     held = f"yes ({count(len(answers), 'test')}: {tests})"
-    inv.record.answered(QUESTION, "; ".join(filter(None, (told or held, left))), answers=answers)
+    inv.record.answered(QUESTION, "; ".join(filter(None, (sentences or held, left))), answers=answers)
     rows = [each for each in broken if not each.unstable and not ClaimKind(each.relation).whole]
     unstable = [each for each in broken if each.unstable]
     left_out = Findings(unasked=tuple(unasked))

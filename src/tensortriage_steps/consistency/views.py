@@ -1,7 +1,7 @@
-"""Which parts of a value a relation makes equal: rows along whatever axis they lie, or what nothing hidden reaches.
+"""The parts of a value that a relation makes equal: rows along any axis, or parts that no hidden input reaches.
 
 Inside a model rows are merged with heads, moved to other axes, or gone. So every axis that could hold the rows is a
-candidate, and the model's own evaluation says which one does: a view counts only if the parts are equal there.
+candidate, and the model's own evaluation selects one: a view counts only if the parts are equal there.
 """
 
 import dataclasses

@@ -1,8 +1,8 @@
 """Pairs of outputs of a step and inputs of the next: caches of keys and values, states of recurrent networks.
 
-Exporters name both after one thing, and differ in the word that says which of the two it is: ``present.0.key`` and
-``past_key_values.0.key``, ``hn`` and ``h0``. Names that are equal without that word, of one type and with shapes that
-may fit, are a pair; nothing else is guessed.
+Exporters give both one name with different words for the two sides: ``present.0.key`` and ``past_key_values.0.key``,
+``hn`` and ``h0``. Names that are equal without that word, of one type and with shapes that may fit, are a pair; nothing
+else is guessed.
 """
 
 import dataclasses
@@ -26,8 +26,8 @@ _OLD_END = re.compile(r"(?:[._/](?:in|input|prev|old|past|0)|(?<=^[hc])0)$")
 _NEW_END = re.compile(r"(?:[._/](?:out|output|next|new|present|updated|n|1)|(?<=^[hc])n|(?<=[a-z])N)$")
 _OLD_WITHIN = re.compile(r"(?<=[._/])(?:in|input|prev|old|past)[._/]")
 _NEW_WITHIN = re.compile(r"(?<=[._/])(?:out|output|next|new|present|updated)[._/]")
-"""Words by which exporters tell the two: transformers and Optimum (``past_key_values``, ``present``), torch.onnx of
-caches given as lists (``past_key_0``), PyTorch's recurrent modules (``h0``/``hn``, ``h_0``/``h_n``, ``c0``/``cn``),
+"""Words by which exporters distinguish the two: transformers and Optimum (``past_key_values``, ``present``), torch.onnx
+of caches given as lists (``past_key_0``), PyTorch's recurrent modules (``h0``/``hn``, ``h_0``/``h_n``, ``c0``/``cn``),
 Silero and other streaming models (``state``/``stateN``), MobileCLIP-like ``x_in``/``x_out``, WeNet
 (``att_cache``/``r_att_cache``), and lists of either (``cache_out_0``)."""
 
@@ -70,14 +70,14 @@ def _by_name(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec]) -> list[
         for stem in _stems(spec.name, _NEW, _NEW_END, _NEW_WITHIN):
             new.setdefault(stem, []).append(spec)
     found: list[Carry] = []
-    taken: set[str] = set()
+    paired: set[str] = set()
     for spec in inputs:
         for stem in _stems(spec.name, _OLD, _OLD_END, _OLD_WITHIN):
             named = [twin for twin in new.get(stem, ()) if twin.name != spec.name]
-            twins = [twin for twin in named if twin.name not in taken and _may_be(twin, spec)]
+            twins = [twin for twin in named if twin.name not in paired and _may_be(twin, spec)]
             if len(twins) == 1:
                 found.append(Carry(twins[0].name, spec.name))
-                taken.add(twins[0].name)
+                paired.add(twins[0].name)
                 break
     return found
 
@@ -112,7 +112,7 @@ def unpaired(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], known: S
 
 
 def _asked(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], asked: Sequence[str]) -> list[Carry]:
-    results, taken = {spec.name: spec for spec in outputs}, {spec.name: spec for spec in inputs}
+    results, by_input = {spec.name: spec for spec in outputs}, {spec.name: spec for spec in inputs}
     found: list[Carry] = []
     for text in asked:
         ours, sign, theirs = text.partition("=")
@@ -128,9 +128,9 @@ def _asked(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], asked: Seq
             raise _unknown(text, "output", ours, results)
         for name, match in hits:
             twin = theirs.replace("*", match.group(1)) if "*" in theirs else theirs
-            if twin not in taken:
-                raise _unknown(text, "input", twin, taken)
-            if not _may_be(results[name], taken[twin]):
+            if twin not in by_input:
+                raise _unknown(text, "input", twin, by_input)
+            if not _may_be(results[name], by_input[twin]):
                 raise UsageError(
                     f"output '{name}' cannot be input '{twin}' of the next step: their types or shapes differ",
                     slug="carry-misfit",
@@ -175,9 +175,9 @@ def grown_axes(output: ValueSpec, given: ValueSpec, batch: Sequence[int | str | 
     Of caches without names of dimensions it is the last but one, the axis of positions.
 
     Args:
-        output: What a step gives.
-        given: What the next one takes.
-        batch: What the axis of the batch is called, or how large it is; that does not grow.
+        output: A step's output.
+        given: The next step's input.
+        batch: Name or size of the batch axis, which does not grow.
     """
     if given.shape is None:
         return ()

@@ -1,8 +1,8 @@
 """The inputs of the next step: the model's own state, the next token, a mask one longer, the next position.
 
-What an input is for is told by its name, type and shape, as exporters of decoders name them; what no rule knows stays
-what it was at the first step. Names of masks mislead: which other readings there are is said too, for who can try them
-on an engine. Nothing here runs a model.
+The role of an input follows from its name, type and shape, as exporters of decoders name them; an input that no rule
+knows keeps its value of the first step. Names of masks mislead: their other readings are listed too, for callers that
+can try them on an engine. Nothing here runs a model.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ _BEAMS = re.compile(r"(^|[._])beam_?(idx|index|indices|ids?)$")
 _LOGITS = re.compile(r"(^|[._])logits?$")
 
 MOST_MASKS = 3
-"""Masks of which other readings are tried."""
+"""Masks that have other readings to try."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,18 +38,18 @@ class StepRoles:
     """Roles of inputs and outputs.
 
     Attributes:
-        carry: What is carried from step to step.
+        carry: Pairs of an output and the input that receives it in the next step.
         tokens: Input that takes token ids ``[batch, sequence]``; empty without one.
-        masks: Inputs that say which positions count; their last axis is as long as the sequence so far.
+        masks: Inputs that mark the positions that count; their last axis is as long as the sequence so far.
         windowed: Masks whose last axis is as long as the caches' contents and the new tokens, no longer.
         seen: Masks of something else, such as the encoder's input; they stay unchanged.
         positions: Inputs that count positions.
-        logits: Output of scores over the vocabulary, of which the largest is the next token; empty without one.
+        logits: Output of scores over the vocabulary, whose largest is the next token; empty without one.
         grown: Axes along which carried inputs grow, by input.
         sized: Masks of a size that the model fixes, as caches that do not grow have them: their positions are shown as
             they are filled.
-        branch: Input that says whether caches hold anything, as decoders have it that are merged of two.
-        beams: Input that says which row of the batch each row continues with.
+        branch: Input that selects whether caches hold anything, in decoders that are merged of two.
+        beams: Input that holds the row of the batch which each row continues.
     """
 
     carry: tuple[Carry, ...]
@@ -109,7 +109,7 @@ class StepRoles:
         An output that is empty leaves the input as it is: merged decoders give cross-attention caches only once.
 
         Args:
-            outputs: What a step gave.
+            outputs: Outputs of a step.
             feed: The feed.
         """
         given = {pair.input: np.asarray(outputs[pair.output]) for pair in self.carry}
@@ -150,7 +150,7 @@ def step_roles(
     Args:
         inputs: The model's inputs.
         outputs: Outputs of the model.
-        carry: What is carried.
+        carry: Pairs of an output and the input that receives it in the next step.
         logits: Name of the output of scores; empty to find it.
 
     Raises:
@@ -163,8 +163,8 @@ def step_roles(
             slug="value-unknown",
             cure=f"its outputs: {', '.join(list(known)[:12])}",
         )
-    taken, specs = {pair.input for pair in carry}, {spec.name: spec for spec in inputs}
-    free = [spec for spec in inputs if spec.name not in taken]
+    carried, specs = {pair.input for pair in carry}, {spec.name: spec for spec in inputs}
+    free = [spec for spec in inputs if spec.name not in carried]
     whole = [spec for spec in free if spec.dtype is not None and spec.dtype.is_integer]
     masked = [spec for spec in free if _MASK.search(spec.name.lower())]
     positions = tuple(spec.name for spec in whole if _POSITIONS.search(spec.name.lower()))
@@ -231,7 +231,7 @@ def following(roles: StepRoles, feed: Arrays, state: Arrays, tokens: np.ndarray 
     """Return the feed of the next step.
 
     Args:
-        roles: What inputs are for.
+        roles: Roles of the inputs.
         feed: The feed of this step.
         state: Carried values by input, see `StepRoles.state`.
         tokens: The next ids, ``[batch]`` or ``[batch, several]``; None where the next step has no new ones.
@@ -266,7 +266,7 @@ def beginning(roles: StepRoles, given: Arrays, made_up: Arrays) -> dict[str, np.
     """Return the feed of the first step.
 
     Args:
-        roles: What inputs are for.
+        roles: Roles of the inputs.
         given: Values from the user, by input; inputs with a rule may be missing.
         made_up: Sensible values of all inputs, in the shapes that the first step has.
 
@@ -314,7 +314,7 @@ def _longer(mask: np.ndarray, count: int, *, rows: int) -> np.ndarray:
     """Return a mask with more positions, each shown like the last one to itself.
 
     Args:
-        mask: ``[batch, length]``, or ``[..., queries, length]`` of which the last query sees itself.
+        mask: ``[batch, length]``, or ``[..., queries, length]`` whose last query sees itself.
         count: How many positions more.
         rows: 1 where the queries of the next step are the new positions alone; else all queries stay.
     """
@@ -333,7 +333,8 @@ def _filled(name: str, mask: np.ndarray, count: int) -> np.ndarray:
 
     Args:
         name: The input.
-        mask: ``[batch, size]``, or ``[..., queries, size]`` of which the last query is taken; what is largest is shown.
+        mask: ``[batch, size]``, or ``[..., queries, size]``, where the last query counts; the largest values are
+            visible.
         count: How many positions more.
 
     Raises:

@@ -1,8 +1,8 @@
 """Parts of a state, by the effect of a step: new rows, and rows carried over unchanged.
 
-A cache hands on what it held, behind new rows or before them, a window all but the first rows of it, a cache of a fixed
-size all but those that it wrote; what comes back as it was given is told by its bits. Other states are written again,
-which is a whole.
+A cache passes its contents on, behind new rows or before them, a window all but its first rows, a cache of a fixed size
+all but the rows that it wrote; unchanged rows are recognized by their bits. Other states are written again, which is a
+whole.
 """
 
 import dataclasses
@@ -22,8 +22,8 @@ class StatePart:
 
     Attributes:
         word: ``new rows`` or ``old rows``; empty for the whole.
-        place: Where it is.
-        source: Where in the state that was given the same bits are; None where they are not.
+        place: The place of the part.
+        source: Place of the same bits in the given state; None where there are none.
     """
 
     word: str = ""
@@ -38,8 +38,8 @@ def state_parts(before: np.ndarray, after: np.ndarray, count: int) -> tuple[Stat
     """Return the parts of a state.
 
     Args:
-        before: What was given.
-        after: What came of it, of any shape.
+        before: The state that a step reads.
+        after: The state that it returns, of any shape.
         count: Number of new rows, such as the tokens of the step; 0 where unknown.
     """
     if before.ndim != after.ndim or not before.size or not after.size:

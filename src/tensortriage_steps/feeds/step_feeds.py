@@ -32,12 +32,12 @@ class StepFeeds:
         model: The model.
 
     Attributes:
-        roles: What inputs and outputs are for.
+        roles: Roles of the inputs and outputs.
         left: Outputs that may be inputs of the next step by type and shape, but not by name, and were not requested.
         steps: How many steps there are.
         first: The first feed.
         origin: Whether it was given or made up.
-        notes: Inputs with another role than their name says.
+        notes: Inputs whose role differs from their name.
 
     Raises:
         UsageError: When nothing leads from one step to the next, or possible pairs are not named so
@@ -150,7 +150,7 @@ class StepFeeds:
         Args:
             step: The number of the step.
             feed: The feed.
-            outputs: What an engine made of it.
+            outputs: An engine's outputs of that step.
             tokens: The next tokens, if they are not those of the largest scores.
         """
         roles = self.roles
@@ -170,10 +170,10 @@ class StepFeeds:
         """Return the feed that follows from a step of an engine on its own states: the reference's in all but these.
 
         Args:
-            who: Tells engines and evaluations apart: each has a process of the script, which may remember what it made.
+            who: Name of the engine or evaluation: each has a process of the script, which may keep a state of its own.
             step: The number of the step.
-            feed: What the engine was fed with.
-            outputs: What it made of it.
+            feed: The engine's feed.
+            outputs: Its outputs.
             right: The reference's next feed.
         """
         if self._between is None:
@@ -182,7 +182,7 @@ class StepFeeds:
         return self._checked(made | {name: right[name] for name in self.roles.told})
 
     def own_states(self, right: Arrays, outputs: Arrays, feed: Arrays) -> dict[str, np.ndarray]:
-        """Return a feed with the states that follow from a step: its outputs, and the feed that it had."""
+        """Return a feed with the states that follow from a step: its outputs, and its former feed."""
         return {**right, **self.roles.state(outputs, feed)}
 
     def length(self, feed: Arrays) -> int:
@@ -236,14 +236,14 @@ def _samples(request: FeedRequest, model: Model, roles: StepRoles) -> Sequence[F
     if not (request.paths or request.script):
         return ()
     states = frozenset(pair.input for pair in roles.carry)
-    told = sorted(set(roles.told) - {roles.tokens}) if roles.tokens else []
-    some = (each for count in range(len(told) + 1) for each in itertools.combinations(told, count))
-    wanted = dict.fromkeys((frozenset[str](), *(states.union(each) for each in some)))
+    names = sorted(set(roles.told) - {roles.tokens}) if roles.tokens else []
+    subsets = (each for count in range(len(names) + 1) for each in itertools.combinations(names, count))
+    wanted = dict.fromkeys((frozenset[str](), *(states.union(each) for each in subsets)))
     for without in wanted:  # given values count, so that the rules decide as little as possible
         try:
             return tuple(feeds(dataclasses.replace(request, without=without), model))
         except DataError as error:
-            if without == states.union(told) or error.slug not in ("feed-input-missing", "feed-input-unknown"):
+            if without == states.union(names) or error.slug not in ("feed-input-missing", "feed-input-unknown"):
                 raise
     return ()
 
@@ -273,7 +273,7 @@ def _unnamed(left: tuple[Carry, ...]) -> UsageError:
         f"no output is named like an input, but '{pair.output}' has type and shape of '{pair.input}': "
         "whether it is carried is unknown",
         slug="steps-nothing-carried",
-        cure=f"name what is carried: --carry '{pair.output}={pair.input}', with one * on both sides for several; "
+        cure=f"name the carried values: --carry '{pair.output}={pair.input}', with one * on both sides for several; "
         "--carry none if nothing is",
     )
 

@@ -3,7 +3,7 @@
 A step is predicted by one evaluation, which is one draw; the scores over a vocabulary, or a state that is written again
 at each step, follow from few numbers, and an error that is carried on stays. So where a value is beyond its limit the
 model is drawn again, all steps of it. At each step a healthy engine may be as far above the median of the draws there
-as any of them is above the median anywhere, and 3 dB: what it begins with and how that grows are both draws.
+as any of them is above the median anywhere, and 3 dB: its first error and the growth of that are both draws.
 """
 
 import dataclasses
@@ -61,7 +61,7 @@ def with_drawn_limits(
 
     Args:
         rows: The steps.
-        draws: What draws.
+        draws: Draws of the rounding errors.
         count: How often.
         walk: The steps of the reference once more.
         feeds: The feeds.

@@ -1,9 +1,9 @@
 """Rounding to a format, drawn repeatedly: the model on inputs that the format cannot distinguish, rounded and not.
 
-What rounding costs is predicted by one evaluation, which is one draw; the roundings of a healthy engine are others.
-Where few numbers decide all of an output, or where states carry an error on, draws differ much. Each draw moves what a
-model is given by less than the format can tell: its inputs, and of models that take token ids the tables that these are
-looked up in.
+The cost of rounding is predicted by one evaluation, which is one draw; the roundings of a healthy engine are others.
+Where few numbers decide all of an output, or where states carry an error on, draws differ much. Each draw moves the
+model's inputs by less than the format resolves, and for models that take token ids the tables in which these are looked
+up.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ class Draws:
     """A model whose rounding is drawn, feed after feed; a context manager.
 
     Args:
-        lab: Where it is run, on ONNX Runtime.
+        lab: The lab that runs it, on ONNX Runtime.
         model: The model.
         precision: The format.
         feed: A feed of the model, for its types and shapes.

@@ -1,8 +1,8 @@
 """Both engines generating on their own tokens and states: the step where they part, and whether it counts.
 
-A token that another one ties with is no fault: within the rounding of a run on its own states either may win. After
-the first that differs the two say different things, and no later token of that row of the batch can be compared; the
-other rows go on.
+A token that ties with another one is no fault: within the rounding of a run on its own states either may win. After the
+first that differs the two continue differently, and no later token of that row of the batch can be compared; the other
+rows go on.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ def free_run(steps: MeasuredSteps, feeds: StepFeeds, target: Run) -> FreeRun:
     """Let both engines generate on their own; judge the first differing token of each row, up to one that is no tie.
 
     Args:
-        steps: What evaluates the model.
+        steps: Healthy evaluations of the model.
         feeds: Feeds of the steps.
         target: A fresh session of the target.
 

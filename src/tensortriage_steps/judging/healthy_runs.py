@@ -1,7 +1,7 @@
 """Results of healthy evaluations of a model that is run step by step.
 
-Evaluations with equal feeds show the range of healthy engines in one step. Each fed with its own results of the
-step before, they say how far a healthy engine may drift: rounding that is carried on is part of every one of them.
+Evaluations with equal feeds show the range of healthy engines in one step. Each fed with its own results of the step
+before, they show how far a healthy engine may drift: rounding that is carried on is part of every one of them.
 """
 
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ class HealthyRuns:
     Args:
         lab: Lab that answers for engines; it keeps the sessions.
         model: The model.
-        target: The engine whose format and hardware count.
+        target: The engine with the format and the hardware.
     """
 
     def __init__(self, lab: Lab, model: Model, *, target: EngineSpec) -> None:

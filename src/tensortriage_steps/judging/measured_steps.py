@@ -1,8 +1,8 @@
 """One step after the other: the target on the reference's states, and in parallel the target on its own.
 
-Fed alike, both engines answer the same question at every step, so that the first step that is wrong is where the fault
-is and not where it shows. On its own states the target drifts, as any healthy engine does by rounding; how far it may
-is what the healthy evaluations do that carry on their own states as well.
+With equal feeds, both engines answer the same question at every step, so that the first wrong step is the place of the
+fault. On its own states the target drifts, as any healthy engine does by rounding; its limit is the drift of the
+healthy evaluations that carry on their own states as well.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ class MeasuredSteps:
 
     Attributes:
         feeds: Feeds of the steps.
-        notes: What was not measured, and why.
+        notes: Figures that are missing, each with its reason.
         open_feeds: The feeds of steps that seem wrong by their own limits, by their number.
     """
 
@@ -188,7 +188,7 @@ class MeasuredSteps:
         Args:
             reference: The reference's outputs.
             outputs: The target's.
-            found: What the healthy evaluations made; None where there are none.
+            found: Outputs of the healthy evaluations; None without any.
             parts: Parts of the outputs, which are judged apart: errors of a step are in few of all rows.
             feed: The feed.
         """
@@ -210,9 +210,9 @@ class MeasuredSteps:
         Args:
             reference: The reference's outputs.
             outputs: The target's.
-            found: What the healthy evaluations made on theirs.
+            found: Outputs of the healthy evaluations on their own states.
             parts: Parts of the outputs.
-            feeds: What the target, under `TARGET`, and the healthy evaluations were fed with.
+            feeds: Feeds of the target, under `TARGET`, and of the healthy evaluations.
         """
         inputs = {pair.output: pair.input for pair in self.feeds.roles.carry}
         each = []

@@ -10,7 +10,7 @@ def is_tie(chosen: np.ndarray, other: np.ndarray, scores: np.ndarray, radius: np
 
     Args:
         chosen: Tokens of the largest scores, ``[batch]``.
-        other: Likewise, of other scores.
+        other: Tokens of the largest of another engine's scores, ``[batch]``.
         scores: The scores of the first, ``[batch, vocabulary]``.
         radius: How far each may be off, absolute.
     """

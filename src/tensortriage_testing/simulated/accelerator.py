@@ -1,7 +1,7 @@
 """An engine that computes as accelerators do: healthy by construction, in every freedom that its options name.
 
-A tool that tells faults from rounding must be tried on engines that round otherwise than the CPU and are known to be
-right. Nothing here is shared with the arithmetic that TensorTriage judges by: operators that a freedom touches are
+A tool that separates faults from rounding must be tried on engines that round otherwise than the CPU and are known to
+be right. Nothing here is shared with the arithmetic that TensorTriage judges by: operators that a freedom touches are
 written in numpy, all others are ONNX Runtime's. With a fault among the options the accelerator is wrong there, in the
 words of `tensortriage_testing.FaultyEngine`::
 

@@ -25,7 +25,7 @@ class Approximation:
     Attributes:
         functions: By ONNX operator, from float64 operands to the float64 result before it is stored.
         size: Largest error, relative unless `absolute`; None where it depends on the argument.
-        source: Where the size is documented.
+        source: Document of the size.
         absolute: Whether `size` is an absolute error.
         inside: Whether it only shows while the result is not a model output, being a part of a fused operator.
     """
@@ -156,4 +156,4 @@ APPROXIMATIONS: Mapping[str, Approximation] = {
         inside=True,
     ),
 }
-"""Approximations by the word in options. An Erf is taken to be a part of a GELU: marked as an output it is exact."""
+"""Approximations by the word in options. An Erf counts as part of a GELU: marked as an output it is exact."""

@@ -1,8 +1,8 @@
 """MatMul, Gemm and Conv with the operands, the accumulator and the order of sums that an accelerator chooses.
 
-Products of two 11-bit mantissas are exact in float32; what an accelerator is free in is how it adds them. Here a block
-of terms is summed in float32 (float64 where its accumulator truncates or is exact), then added to the accumulator,
-which is rounded after every block, as tensor cores do (`tensortriage_testing.simulated.formats` names the source).
+Products of two 11-bit mantissas are exact in float32; an accelerator is free in the way it adds them. Here a block of
+terms is summed in float32 (float64 where its accumulator truncates or is exact), then added to the accumulator, which
+is rounded after every block, as tensor cores do (`tensortriage_testing.simulated.formats` names the source).
 """
 
 from collections.abc import Mapping, Sequence

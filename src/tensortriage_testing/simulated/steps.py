@@ -64,7 +64,7 @@ def divided(
 
     Args:
         model: The model.
-        freedoms: What the accelerator does its own way.
+        freedoms: Freedoms that the accelerator takes.
         specs: Types of the model's values.
         apart: Node that gets a step of its own, and whose result is rounded; empty for none.
         narrow: Whether results are changed when they are stored.

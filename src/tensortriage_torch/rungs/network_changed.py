@@ -1,9 +1,9 @@
 """Is the exported model still the network? PyTorch's own values are judged before any engine is.
 
-The network runs in its own interpreter; its outputs, and every inner value that the exporter's metadata name, are held
-against the envelope of the ONNX model. What lies outside was changed by the export: the first such value on the way to
-a wrong output, all values before it being right, is what the nodes between them make wrong. Values of single operations
-cost an export of the network, and are asked for only where the results of its modules do not settle it.
+The network runs in its own interpreter; its outputs, and every inner value that the exporter's metadata name, are
+compared with the envelope of the ONNX model. A value outside was changed by the export: for the first such value on the
+way to a wrong output, all values before it being right, the nodes between them are to blame. Values of single
+operations cost an export of the network, and are requested only where the results of its modules do not settle it.
 """
 
 import dataclasses
@@ -159,8 +159,8 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
 def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[NetworkValues, dict[str, Dispute]]:
     """Return values that differ from the model's, and all values by the names that the model's numbers match.
 
-    A value of which the file names no more than a module stands for what the last of the modules joined there returns,
-    unless it is what an earlier one does.
+    A value for which the file names only a module stands for the result of the last of the modules joined there, unless
+    it is that of an earlier one.
     """
 
     def judged(arrays: Mapping[str, np.ndarray]) -> dict[str, Dispute]:
@@ -196,8 +196,8 @@ def _left_on(inv: Investigation, finding: LintFinding, values: NetworkValues) ->
     node = inv.model.graph.node(finding.node)
     origin = inv.model.graph.origin(node.name)
     inv.record.answered(QUESTION, f"no: {node.op_type} '{node.name}': {finding.why}", **values.evidence)
-    said = f"; in PyTorch it is {described}" if (described := values.described(origin.module)) else ""
-    reason = f"{finding.why}, though the network is in evaluation mode{said}"
+    remark = f"; in PyTorch it is {described}" if (described := values.described(origin.module)) else ""
+    reason = f"{finding.why}, though the network is in evaluation mode{remark}"
     place = origin.label or f"{node.op_type} '{node.name}'"
     return Conclusion(
         VerdictKind.MODEL_CHANGED,
@@ -295,7 +295,7 @@ def kind_of(node: Node, origins: Sequence[NodeOrigin]) -> NodeOrigin | None:
 def unlike_the_network(graph: Graph, nodes: Sequence[Node], operations: Collection[str]) -> Node:
     """Return the first node of an operation that the network lacks; if it has all of them, the last one that computes.
 
-    Nodes that only move what an operation computed, as those around a GRU do, say nothing of it.
+    Nodes that only move an operation's result, as those around a GRU do, prove nothing about it.
     """
     for node in nodes if operations else ():
         name = graph.origin(node.name).fx_node
@@ -358,9 +358,9 @@ def _reason(nodes: Sequence[Node], dispute: Dispute, made_of: Sequence[NodeOrigi
     listed = ", ".join(f"{node.op_type} '{node.name}'{_settings(node)}" for node in nodes[:_MOST_NODES])
     more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
     off = f"has shape {list(dispute.shape)} in PyTorch" if dispute.shape else f"is off by {error_size(dispute.error)}"
-    said = f"; in PyTorch it is {described}" if described else ""
+    remark = f"; in PyTorch it is {described}" if described else ""
     what = ", ".join(dict.fromkeys(_plain(origin) for origin in made_of[:_MOST_NODES]))
-    return f"{what} became {listed}{more}, whose result {off}, though all their operands agree{said}"
+    return f"{what} became {listed}{more}, whose result {off}, though all their operands agree{remark}"
 
 
 def _settings(node: Node) -> str:

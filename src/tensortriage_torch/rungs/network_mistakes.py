@@ -1,8 +1,8 @@
 """Is it the network that the file was exported from, made, called and fed alike? Asked where file and network differ.
 
-What a network is apart from its values (made again, called again, its weights, its modules) says whether any value can
-be compared. Whether inputs were exchanged, or a step before or after the network is on one side only, is tried: fed, or
-read, accordingly, the two agree. Each answer is a sentence with its cure; None is left to those who look at nodes.
+The network's other properties (made again, called again, its weights, its modules) decide whether any value can be
+compared. Whether inputs were exchanged, or a step before or after the network is on one side only, is tried: fed, or
+read, accordingly, the two agree. Each answer is a sentence with its cure; None is left to the questions about nodes.
 """
 
 import dataclasses
@@ -52,7 +52,7 @@ class Mistake:
 
     Attributes:
         what: Description of the mistake, with figures.
-        cure: What to do, as an instruction.
+        cure: Advice, as an instruction.
     """
 
     what: str
@@ -64,10 +64,8 @@ class Subject:
     """A network and a file that differ on a feed.
 
     Attributes:
-        inv: The investigation.
         network: Spec of the network.
-        feed: The feed.
-        outputs: What the network makes of it; None where it fails.
+        outputs: The network's outputs; None where it fails.
         error: Relative error of an output of the file against it; inf where it fails.
         training: Whether a module is in training mode.
     """
@@ -211,9 +209,9 @@ def exchanged(subject: Subject) -> Mistake | None:
             continue  # the network cannot take such an array there
         outputs = subject.run(other, f"{subject.feed.name} exchanged")
         if outputs and subject.agrees(outputs):
-            said = ", ".join(f"'{b}' as '{a}'" for a, b in zip(names, order, strict=True) if a != b)
+            pairs = ", ".join(f"'{b}' as '{a}'" for a, b in zip(names, order, strict=True) if a != b)
             return Mistake(
-                f"inputs are exchanged: fed with {said}, {subject.called} gives the same results as the file",
+                f"inputs are exchanged: fed with {pairs}, {subject.called} gives the same results as the file",
                 "give example inputs, and name the inputs of the file, in the order of forward's parameters",
             )
     return None

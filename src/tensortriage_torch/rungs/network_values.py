@@ -25,7 +25,7 @@ from tensortriage_torch.network import TorchNetwork
 from tensortriage_torch.traced_values import Trace, around, leaving, several
 
 _MODULES_SEEN = 0.9
-"""Share of a file's modules of which a result is compared; fewer, and single operations are asked for their values."""
+"""Share of a file's modules with a compared result; with fewer, values of single operations are requested."""
 
 
 class Inner(enum.Enum):
@@ -44,7 +44,7 @@ class NetworkValues:
         inner: Inner values to compare.
         names: Their ONNX names, in topological order.
         arrays: The values.
-        folded: What the network has for initializers that the exporter computed, by ONNX name.
+        folded: The network's values for initializers that the exporter computed, by ONNX name.
         trace: Operations of the network, and those of the file that they are; none when not known.
         modules: Modules of the ONNX model, by path.
         seen: Modules with a result among the values.
@@ -53,8 +53,8 @@ class NetworkValues:
         own_error: Relative RMS error of the worst output against the same network in float64; None when not measured.
         descriptions: How PyTorch prints modules, by path.
         joined: Modules whose nodes in the file may do the work of others too, and those, in the order of their calls.
-        otherwise: What values may stand for instead, as the file names no more than a module: by ONNX name, what that
-            module returns, and those joined with it.
+        otherwise: Alternative readings of values, as the file names only a module: by ONNX name, that module's result,
+            and the results joined with it.
     """
 
     inner: Inner
@@ -121,7 +121,7 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
     Raises:
         EngineError: When the network cannot be run.
     """
-    model, graph, asked = inv.model, inv.model.graph, asked_about(inv.lab, network, inv.model, feed)
+    model, graph, torch_network = inv.model, inv.model.graph, asked_about(inv.lab, network, inv.model, feed)
     arrays = dict(inv.lab.outputs(network, model, feed))
     descriptions: Mapping[str, str] = {}
     training, own_error = False, None
@@ -131,16 +131,16 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
     otherwise: Mapping[str, tuple[np.ndarray, ...]] = {}
     if inner is not Inner.NONE:
         single = inner is Inner.OPERATIONS
-        trace = asked.trace(operations=single)
+        trace = torch_network.trace(operations=single)
         wanted = [name for name in (*graph.values, *trace.folded) if name not in arrays]
-        arrays |= dict(asked.captured(wanted, operations=single))
+        arrays |= dict(torch_network.captured(wanted, operations=single))
         folded = {name: arrays.pop(name) for name in trace.folded if name in arrays}
-        joined = asked.folded()
-        otherwise = {**_otherwise(asked, trace, joined, arrays), **_apart(asked, model, arrays)}
+        joined = torch_network.folded()
+        otherwise = {**_otherwise(torch_network, trace, joined, arrays), **_apart(torch_network, model, arrays)}
         arrays |= {name: returned[0] for name, returned in otherwise.items()}
         arrays = _in_declared_shapes(arrays, value_specs(model), keep={spec.name for spec in model.outputs})
-        descriptions, training = asked.modules()
-        own_error = _own_error(asked.in_float64(), arrays)
+        descriptions, training = torch_network.modules()
+        own_error = _own_error(torch_network.in_float64(), arrays)
     order = {name: place for place, name in enumerate(graph.values)}
     names = tuple(sorted(arrays, key=lambda name: order.get(name, len(order))))
     modules = modules_of(graph)
@@ -154,7 +154,7 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
         modules=frozenset(modules),
         seen=frozenset(seen),
         training=training,
-        reason=asked.reason,
+        reason=torch_network.reason,
         own_error=own_error,
         descriptions=descriptions,
         joined=joined,
@@ -179,7 +179,8 @@ def _otherwise(
 def _apart(asked: TorchNetwork, model: Model, known: Collection[str]) -> dict[str, tuple[np.ndarray, ...]]:
     """Return possible counterparts of values that leave one module together: its result tensors of their shape.
 
-    Where the file does not tell it, and as many values leave as tensors are returned, the one at the same place first.
+    Where the file does not decide it, and as many values leave as tensors are returned, the one at the same place
+    first.
     """
     declared = value_specs(model)
     modules = {module: values for module, values in several(model).items() if set(values) - set(known)}
@@ -201,7 +202,7 @@ def _in_declared_shapes(
 ) -> dict[str, np.ndarray]:
     """Return values in the model's shapes, without those that do not fit.
 
-    The Reshape that ends an operation may have been joined with the next one: what is left has another rank.
+    The Reshape that ends an operation may have been joined with the next one: the value then has another rank.
     """
     found = {}
     for name, array in arrays.items():

@@ -1,4 +1,4 @@
-"""Does a file have the weights of a network? Both are told by a few numbers of each weight.
+"""Does a file have the weights of a network? A few numbers of each weight decide.
 
 So weights are the same whatever an exporter called them, transposed, multiplied by a norm or put into another order.
 """
@@ -23,7 +23,7 @@ class HeldWeights:
 
     Attributes:
         same: Modules whose weights the file has.
-        other: Modules for which the file has other numbers, and their relative difference, the farthest first.
+        other: Modules for which the file has other numbers, and their relative difference, the furthest first.
         missing: Modules without any weight of their size in the file.
     """
 
@@ -35,8 +35,8 @@ class HeldWeights:
 def held_weights(graph: Graph, network: NetworkPremises) -> HeldWeights:
     """Return which modules' weights a file has.
 
-    Where it has none of the name, the nearest of as many elements counts: exporters rename what they transpose. Of
-    whole numbers, as quantized files have them, nothing is said.
+    Where it has none of the name, the nearest with as many elements counts: exporters rename weights that they
+    transpose. Whole numbers, as in quantized files, are not compared.
     """
     by_size: dict[int, list[str]] = {}
     for name, spec in graph.constants.items():

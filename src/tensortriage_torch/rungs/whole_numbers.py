@@ -1,7 +1,7 @@
 """Whole numbers that an exporter computes in floating point: exact in PyTorch, rounded above 2^24 in the model.
 
 Such an error vanishes next to that of float32, and healthy evaluations of the model may round another way each. But an
-operation that takes whole numbers and gives whole numbers is exact in PyTorch: where the model gives anything else of
+operation that takes whole numbers and gives whole numbers is exact in PyTorch: where the model gives anything else for
 the same numbers, the translation is wrong, whatever envelope the model has.
 """
 
@@ -65,7 +65,7 @@ def may_have_inexact_integers(model: Model) -> bool:
 def _may_be_inexact(graph: Graph, specs: Mapping[str, ValueSpec], name: str, known: Collection[str]) -> bool:
     """Return whether one operation of the network makes a value from integers by way of floats.
 
-    Whether it is whole itself only the network says: the file may convert it back behind the operation.
+    Only the network shows whether it is whole itself: the file may convert it back behind the operation.
     """
     if graph.producer(name) is None or (name in specs and specs[name].dtype is DType.BOOL):
         return False

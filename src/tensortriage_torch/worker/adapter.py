@@ -1,7 +1,7 @@
 """PyTorch as an engine: the network behind an ONNX model, run as it is or compiled, its values under the ONNX names.
 
-The ONNX file of the build only identifies inputs, outputs and inner values; the network is what computes.
-A model that was cut or changed is therefore refused: the network cannot follow.
+The ONNX file of the build only identifies inputs, outputs and inner values; the network computes. A model that was cut
+or changed is therefore refused: the network cannot follow.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 def answer(question: str, model: Path, options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
     """Answer ``export``, of the network in the options, or ``batch``: the contents of a file of ``torch.save``.
 
-    ``precision`` asks in which format the network in the options computes; see `tensortriage_torch.worker.settings`.
+    ``precision`` is the format in which the network in the options computes; see `tensortriage_torch.worker.settings`.
     """
     if question == "precision":
         device = options.get("device", "")
@@ -133,11 +133,11 @@ class NetworkSession:
     ) -> Tuple[Dict[str, Any], List[Item]]:
         """Answer ``modules``: what modules print; ``calls``: theirs; ``program``: operations; ``values``: by ONNX name.
 
-        ``premises`` asks for what would make any comparison void; see `tensortriage_torch.worker.premises`.
+        ``premises`` returns the conditions that make any comparison void; see `tensortriage_torch.worker.premises`.
 
         ``wanted`` has per name ``fx_node``, ``module``, and the ``place`` among the results of the module. ``cut``
-        asks for a part of the network as a module; see `tensortriage_torch.worker.cut`. ``float64`` asks for the
-        outputs of the same network in that format, or the ``reason`` why there are none.
+        returns a part of the network as a module; see `tensortriage_torch.worker.cut`. ``float64`` returns the outputs
+        of the same network in that format, or the ``reason`` why there are none.
         """
         if question == "cut":
             return self._cut(feed, arguments, spill), []
@@ -252,9 +252,9 @@ class NetworkSession:
 
     def _take_program(self, options: Mapping[str, str]) -> None:
         """Spare the network a second export, if this process has just exported it."""
-        taken = taken_program(options)
-        if taken and len(taken[0]) == len(self._names):
-            self._programs[tuple(sorted(zip(self._names, taken[0])))] = taken[1]  # noqa: B905 - Python 3.9
+        program = taken_program(options)
+        if program and len(program[0]) == len(self._names):
+            self._programs[tuple(sorted(zip(self._names, program[0])))] = program[1]  # noqa: B905 - Python 3.9
 
     def _program(self, feed: Mapping[str, Item]) -> Any:
         """Return the network's exported program for the shapes of a feed; errors are the exporter's."""

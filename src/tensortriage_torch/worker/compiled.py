@@ -1,8 +1,8 @@
 """A network under ``torch.compile``, with the settings that a short-lived process wants, and its failures in words.
 
-Inductor keeps what it compiles under the folder for temporary files, which is this worker's own. It would compile a
-header of PyTorch's first, to save time on later kernels, which takes longer than the kernels of one network do, and
-start processes of its own, which is not worth their start either.
+Inductor caches its code in the folder for temporary files, which is this worker's own. It would compile a header of
+PyTorch's first, to save time on later kernels, which takes longer than the kernels of one network do, and start
+processes of its own, which is not worth their start either.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A part of a network as a module of its own: operations of its exported program, as code, with weights and inputs.
 
-What ``torch.export`` makes of a network is cut, not the user's classes: the part runs where their source is not, and
+The cut is made in the graph of ``torch.export``, not in the user's classes: the part runs without their source, and
 holds nothing of the network but these operations, the weights that they use, and the values that reach them.
 """
 
@@ -26,7 +26,7 @@ class Part(NamedTuple):
         weights: Parameters, buffers and constants by name.
         inputs: Names of the nodes whose values it takes, in order.
         outputs: Names of the nodes whose values it returns, in order.
-        operators: What it calls, in order.
+        operators: Its operators, in the order of their calls.
     """
 
     code: str
@@ -41,7 +41,7 @@ def cut(torch: Any, program: Any, wanted: Mapping[str, Any]) -> Part:
 
     Args:
         torch: PyTorch.
-        program: What ``torch.export`` made.
+        program: The result of ``torch.export``.
         wanted: Either ``ends``, the places of the values that it returns, and ``known``, those of values that it may
             take; or ``nodes`` and ``modules``, names of all operations in it and paths of modules whose operations are.
             A place has ``fx_node``, or the ``module`` that returns the value.

@@ -75,10 +75,10 @@ def reason_of(error: BaseException) -> str:
     The middle of a long one is left out: the class of error is in front, the line of the network at the end.
     """
     text = " ".join(_COLOURS.sub("", str(error)).split())
-    _, summary, said = text.partition("## Exception summary")
+    _, summary, reason = text.partition("## Exception summary")
     for advice in _ADVICE if summary else ():
-        said = said.partition(advice)[0].strip()
-    text = said if summary else text
+        reason = reason.partition(advice)[0].strip()
+    text = reason if summary else text
     text = _CLASS.sub(r"\1", text) if summary else "{}: {}".format(type(error).__name__, text)
     return text if len(text) <= 2 * _HALF_REASON else text[:_HALF_REASON] + " ... " + text[-_HALF_REASON:]
 

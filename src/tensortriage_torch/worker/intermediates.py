@@ -1,8 +1,8 @@
 """Inner values of a network, copied the moment they are made: later operations may write into the same memory.
 
-Two ways to see them. Hooks take what modules return while the network runs as it is; that is the truth, but only of
+Two ways to see them. Hooks take the results of modules while the network runs as it is; that is the truth, but only of
 modules. The program that ``torch.export`` makes of the network, run node by node, shows every value that an ONNX file
-of PyTorch's exporter can name; it is trusted only where it returns what the network itself does.
+of PyTorch's exporter can name; it is trusted only where it returns the network's own outputs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The network that a user names: a saved program, or the result of a function in a Python file.
 
-``FILE.pt2`` is what ``torch.export.save`` wrote. ``FILE.py:FUNCTION`` names a function without arguments that returns a
+``FILE.pt2`` is a file of ``torch.export.save``. ``FILE.py:FUNCTION`` names a function without arguments that returns a
 module, or a module and example inputs: a tensor, a tuple of arguments, or a dict of keyword arguments. Both may run
 code of a stranger, which is why this happens in a worker only.
 """
@@ -32,7 +32,7 @@ class Network(NamedTuple):
         module: Callable with the arguments below.
         arguments: Example positional arguments; None when there are none of either kind.
         keywords: Example keyword arguments.
-        place: What messages call it.
+        place: The network's name in messages.
     """
 
     module: Any
@@ -108,7 +108,7 @@ def check_forward(torch: Any, network: Network, error: Exception) -> None:
     """Do nothing where a network runs on its example inputs, or has none.
 
     Raises:
-        AdapterError: When it does not, so that an error seen elsewhere is none of who called it.
+        AdapterError: When it does not, so that an error seen elsewhere is not attributed to its caller.
     """
     if network.arguments is None:
         return
@@ -166,10 +166,10 @@ class Caller:
     """Calls a network with feeds under the names of an ONNX model.
 
     Args:
-        network: What is called.
+        network: The network to call.
         names: Names of the ONNX model's inputs, in order.
         dtype: The format of floating point arguments; empty to leave them as they are fed.
-        device: Where arguments go.
+        device: Device of the arguments.
     """
 
     def __init__(self, network: Network, names: Sequence[str], dtype: str, device: str) -> None:
@@ -272,7 +272,7 @@ def as_item(torch: Any, name: str, tensor: Any, *, keep: bool = False) -> Item:
     Args:
         torch: PyTorch.
         name: Name of the tensor.
-        tensor: Of any format.
+        tensor: Tensor of any format.
         keep: Whether bfloat16 stays bfloat16.
     """
     tensor = tensor.detach().to("cpu").resolve_conj().resolve_neg()

@@ -1,7 +1,7 @@
 """Conditions that make a comparison with a network void: it differs every time, or was not the exported one.
 
-Numbers alone are told, of the network made again, called again, and of its weights; what they mean for a file is for
-those to say who have the file.
+Only numbers are returned, of the network made again, called again, and of its weights; their meaning for a file is
+decided where the file is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def called_again(torch: Any, module: Any, call: Call) -> Dict[str, Any]:
     """Call a network three times on the same inputs, and return the changes with random numbers and with calls.
 
     ``random`` and ``state`` are relative differences of its results; ``buffers`` those that calls change. ``module`` is
-    the first innermost module whose result is another, empty for what lies between modules.
+    the first innermost module whose result differs, empty for operations between modules.
     """
     before = {name: tensor.clone() for name, tensor in module.state_dict().items() if isinstance(tensor, torch.Tensor)}
     with torch.random.fork_rng(devices=[]), torch.no_grad():
@@ -57,12 +57,12 @@ def called_again(torch: Any, module: Any, call: Call) -> Dict[str, Any]:
 
 def _run(torch: Any, module: Any, call: Call, seed: int) -> Tuple[List[Any], List[Tuple[str, List[float]]]]:
     """Return the results of a network, and of each call of an innermost module two numbers that identify its result."""
-    told = []  # type: List[Tuple[str, List[float]]]
+    results = []  # type: List[Tuple[str, List[float]]]
 
     def note(name: str) -> Any:
         def hook(_module: Any, _inputs: Any, output: Any) -> None:
             sums = [float(tensor.double().abs().sum()) for tensor in tensors_in(torch, output)]
-            told.append((name, sums))
+            results.append((name, sums))
 
         return hook
 
@@ -70,7 +70,7 @@ def _run(torch: Any, module: Any, call: Call, seed: int) -> Tuple[List[Any], Lis
     torch.manual_seed(seed)
     try:
         positional, keywords = call()
-        return [tensor.clone() for tensor in tensors_in(torch, module(*positional, **keywords))], told
+        return [tensor.clone() for tensor in tensors_in(torch, module(*positional, **keywords))], results
     finally:
         for handle in handles:
             handle.remove()
@@ -177,11 +177,11 @@ def told_of(torch: Any, module: Any, again: Callable[[], Any], call: Call) -> Tu
                 ends.setdefault(name, as_item(torch, name, tensor))
         return {}
 
-    told = {
+    numbers = {
         "again": attempt(lambda: made_again(torch, module, again)),
         "calls": attempt(lambda: called_again(torch, module, call)),
         "ends": attempt(gather),
         "paths": [name for name, _ in module.named_modules() if name],
         "shapes": shapes,
     }  # type: Dict[str, Any]
-    return told, [*items, *ends.values()]
+    return numbers, [*items, *ends.values()]

@@ -1,4 +1,4 @@
-"""PyTorch's own settings of arithmetic, as they are once the user's file has run: what products are computed in."""
+"""PyTorch's own settings of arithmetic, once the user's file has run: the formats of products."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _OFF = {"0", "false", "off"}
 def computes_in(torch: Any, module: Any, device: str) -> str:
     """Return the precision word of a float32 network's products: fp32, tf32, fp16 or bf16.
 
-    cuDNN may use TF32 for convolutions and recurrent layers unless it is told not to, by PyTorch's default; matrix
-    products do so where their precision is ``high`` or ``medium``. On other devices than CUDA's neither counts.
-    Autocast outside of the network counts everywhere.
+    cuDNN uses TF32 for convolutions and recurrent layers by PyTorch's default; matrix products do so where their
+    precision is ``high`` or ``medium``. On other devices than CUDA's neither counts. Autocast outside of the network
+    counts everywhere.
 
     Args:
         torch: PyTorch.
         module: The network.
-        device: Where it runs, ``cuda:0`` or the like; empty for the CPU.
+        device: Its device, ``cuda:0`` or the like; empty for the CPU.
     """
     kind = (device or "cpu").partition(":")[0]
     if narrow := _autocast(torch, kind):

@@ -115,7 +115,7 @@ def test_what_the_session_ran_before_is_told_from_what_the_feed_holds(ask, tmp_p
     )
     report = ask("gpt2.onnx", f"script:{script}:Engine")
     assert (report.verdict, report.first, report.again) == ("fault", 2, False)
-    assert "what the session ran before" in report.summary
+    assert "earlier runs of the session" in report.summary
     assert json.loads((tmp_path / "case/steps.json").read_text())["format"] == "tensortriage.steps/1"
 
 

@@ -27,7 +27,7 @@ def test_without_its_file_it_has_failed_whatever_it_says(tmp_path):
     assert refusal(tmp_path, "print('  10%\\r 20%'); print('\\033[31mred\\033[0m')") == (
         "the converter failed: 10% | 20% | red"
     )
-    assert refusal(tmp_path, "") == "the converter failed: it said nothing"
+    assert refusal(tmp_path, "") == "the converter failed: it gave no reason"
 
 
 def test_an_exit_code_is_a_failure_with_the_file_and_a_signal_is_named(tmp_path):

@@ -28,7 +28,7 @@ class Plugin(NamedTuple):
         name: Name of the provider in ONNX Runtime.
         library: File it came from.
         version: Version of the plugin; empty when it has none.
-        devices: What it offers to run on, the first wanted.
+        devices: Its devices, the first wanted.
         options: Options without which it does not work at all.
     """
 

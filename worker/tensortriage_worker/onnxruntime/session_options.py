@@ -20,7 +20,7 @@ def session_options(
         ort: The module ``onnxruntime``.
         settings: The fields of the host's ``SessionSettings``, checked.
         config: Further session config entries; those of the settings come last.
-        save_to: Where to write the optimized model; empty for nowhere.
+        save_to: File of the optimized model; empty to write none.
         log_level: Severity from which on the build logs.
     """
     options = ort.SessionOptions()

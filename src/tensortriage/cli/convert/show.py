@@ -49,4 +49,4 @@ def _proof(proof: Proof) -> str:
     if not worst.relative_rms_error:
         return f"verified on {data}: the outputs did not move at all"
     error = f"{error_size(worst.relative_rms_error)} (relative RMS)"
-    return f"verified on {data}: '{worst.name}' moved most, by {error}, {worst.ratio:.2f} of what is allowed"
+    return f"verified on {data}: '{worst.name}' moved most, by {error}, {worst.ratio:.2f} of its limit"

@@ -23,7 +23,7 @@ def exported_first(request: DiagnoseRequest, exporter: str, *, real: bool) -> Di
     """Return the request with the model that is exported from its network now, and, without feeds, its inputs.
 
     Args:
-        request: What is asked.
+        request: The request, whose network is exported.
         exporter: One of `EXPORTERS`.
         real: Whether the example inputs are real data; most are made up by ``torch.randn``.
     """
@@ -48,7 +48,7 @@ def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool, began: float |
     """Run a diagnosis with progress lines, show the verdict and exit with its code.
 
     Args:
-        request: What is asked.
+        request: The user's request.
         as_json: Whether a document is printed instead of text.
         began: As for `diagnosed`.
     """

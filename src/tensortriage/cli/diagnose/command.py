@@ -62,5 +62,5 @@ def diagnose(
     if request.model == Path() and not request.network:
         raise click.UsageError("Missing argument 'MODEL', or --torch FILE.py:FUNCTION.")
     began = time.perf_counter()
-    asked = exported_first(request, exporter, real=real_examples) if request.model == Path() else request
-    diagnose_and_show(asked, as_json=as_json, began=began)
+    complete = exported_first(request, exporter, real=real_examples) if request.model == Path() else request
+    diagnose_and_show(complete, as_json=as_json, began=began)

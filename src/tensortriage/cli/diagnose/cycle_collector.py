@@ -10,7 +10,7 @@ import gc
 from collections.abc import Iterator
 
 NEW_OBJECTS = 20_000
-"""So many objects more than at the last look are reason for one, instead of 700 (2,000 from Python 3.13 on)."""
+"""Number of new objects after which a collection runs, instead of 700 (2,000 from Python 3.13 on)."""
 
 
 @contextlib.contextmanager

@@ -82,8 +82,8 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
             click.echo(printable(line), err=as_json)
     if model is not None and not names and not result.passed:
         ran = all(outcome.ok for outcome in result.outcomes.values())  # what crashed is not run again
-        asked = (point.load() for point in registered("tensortriage.after_run").values()) if ran else ()
-        more = (ask(request, model, given.load_outputs) for ask in asked)
+        checks = (point.load() for point in registered("tensortriage.after_run").values()) if ran else ()
+        more = (ask(request, model, given.load_outputs) for ask in checks)
         for line in itertools.chain(tell_network(request, model), *more):
             click.echo(printable(line), err=as_json)
     sys.exit(result.exit_code)
@@ -148,7 +148,7 @@ def prepared(request: CompareRequest, model: Path, given: RunOptions, folder: Pa
 
 
 def only_build(request: CompareRequest, *, as_json: bool) -> NoReturn:
-    """Build the engines, say so and exit: with no iteration there is nothing to run, to save or to compare."""
+    """Build the engines, report it and exit: with no iteration there is nothing to run, to save or to compare."""
     tally = build_engines(request)
     if as_json:
         print_document(to_json(tally))

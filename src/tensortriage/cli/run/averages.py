@@ -43,8 +43,8 @@ def show_and_exit(
     """Judge the means, show them and exit with the code.
 
     Args:
-        result: What was compared, feed by feed.
-        tolerances: What the means are judged by.
+        result: The comparison, feed by feed.
+        tolerances: The limits of the means.
         names: Other names of the runners, where a dialect has them.
         as_json: Whether stdout is for one document.
     """

@@ -23,7 +23,7 @@ FUNCTIONS = {
 }
 """Comparison functions; aliases stand for several."""
 INDICES = "indices"
-"""The comparison function that asks how far values have moved along their rows."""
+"""The comparison function that looks for values that have moved along their rows."""
 
 
 THRESHOLDS = {
@@ -76,10 +76,10 @@ class JudgementOptions:
     # fmt: on
 
     def tolerances(self, limits: "Limits") -> "list[Tolerance]":
-        """Return the tolerances that the options ask for; none when they ask for none (the noise floor judges).
+        """Return the tolerances of the options; none without such options (the noise floor judges).
 
         Args:
-            limits: Of a script that judges.
+            limits: Limits of a script that judges.
 
         Raises:
             UsageError: For an unknown function or statistic.

@@ -18,7 +18,7 @@ def model_to_run(model: Path, given: RunOptions, outputs: OutputChoice, folder: 
         model: The file named on the command line.
         given: The options.
         outputs: The tensors that are compared.
-        folder: Where a converted model may lie while it is run.
+        folder: The folder of a converted model while it is run.
 
     Raises:
         UsageError: When options of writing are given and nothing is written (``option-needs-another``).

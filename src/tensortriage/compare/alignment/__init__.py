@@ -1,1 +1,1 @@
-"""Which tensor of the target belongs to which tensor of the reference."""
+"""Pairing of the target's tensors with the reference's."""

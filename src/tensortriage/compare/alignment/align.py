@@ -1,4 +1,4 @@
-"""Which tensor of the target is compared with which of the reference: by name, and what is left over by value.
+"""Pairs the target's tensors with the reference's: by name, and the rest by value.
 
 Guessing (by substring, by position) compares tensors that have nothing to do with each other and lets them pass. So a
 name that only one side has is reported, and given a partner only when its values leave no doubt (`matching`).
@@ -84,10 +84,11 @@ def by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarra
 
     Args:
         reference: All tensors of the side assumed to be right that could be meant; more of them make a match surer.
-        target: Tensors of the other side, e.g. those whose names it alone has.
+        target: Tensors of the other side, e.g. those whose names only the target has.
 
     Returns:
-        The sure matches (see `match`); none for tensors that say too little (few elements, constants) and for strings.
+        The sure matches (see `match`); none for strings, and for tensors with too little information (few elements,
+        constants).
     """
     ours, theirs = (
         {name: fingerprint(array) for name, array in side.items() if array.dtype.kind not in "USOc"}
@@ -99,8 +100,8 @@ def by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarra
 def paired_by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray]) -> Mapping[str, str]:
     """Return which tensors of the target, under other names, are those that it lacks by name.
 
-    Only sure matches of one shape, in the same order and without a factor are given, each side once: what is paired so
-    is compared as if it had the name.
+    The result holds only sure matches of one shape, in the same order and without a factor, each side once: a pair is
+    compared as if both had the same name.
 
     Args:
         reference: By name, of any shapes and types.
@@ -118,8 +119,8 @@ def paired_by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np
         for found in by_value(reference, unknown)
         if found.relation is Relation.EQUAL and found.scale == 1.0 and not found.aliases and found.reference in missing
     ]
-    taken = collections.Counter(found.reference for found in sure)
-    return {found.target: found.reference for found in sure if taken[found.reference] == 1}
+    counts = collections.Counter(found.reference for found in sure)
+    return {found.target: found.reference for found in sure if counts[found.reference] == 1}
 
 
 def _problem(reference: ValueSpec, target: ValueSpec) -> str:

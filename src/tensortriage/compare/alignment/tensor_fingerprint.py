@@ -1,10 +1,10 @@
 """Tensors recognised by their values: which tensor of an engine, under whatever name, is which tensor of the model.
 
-An engine renames what it fuses, transposes what its kernels want transposed, and rounds. What stays is the values: a
-fingerprint keeps some random projections of them, which differ between two tensors by as much as the tensors do
-(`sketch`). One set is taken in memory order and survives reshaping; one treats all axes alike and survives transposing;
-the sorted values survive any reordering. All are taken of the values squashed to (-1, 1) around a typical
-magnitude, so that a factor is lost, and a few huge elements do not hide the others.
+Engines rename fused tensors, transpose them as their kernels require, and round. The values stay: a fingerprint keeps
+some random projections of them, which differ between two tensors by as much as the tensors do (`sketch`). One set is
+taken in memory order and survives reshaping; one treats all axes alike and survives transposing; the sorted values
+survive any reordering. All are taken of the values squashed to (-1, 1) around a typical magnitude, so that a factor is
+lost, and a few huge elements do not hide the others.
 
 A match is given only when no other tensor comes close: the tensor must be several times nearer than the next one, by
 a margin that chance estimates of the distances exceed with the confidence asked for, and nearest in both directions.
@@ -26,7 +26,7 @@ _FEWEST_DISTINCT = 8
 """Elements other than the commonest value below which a tensor is as good as constant."""
 
 _NEARLY_CONSTANT = 1e-3
-"""Range as a share of the largest magnitude up to which a tensor is as good as constant too."""
+"""Range as a share of the largest magnitude up to which a tensor counts as constant, too."""
 
 PROJECTIONS = 32
 """Projections of each kind; the relative standard deviation of a distance made from them is ``1 / sqrt(64)``."""
@@ -40,7 +40,6 @@ class Fingerprint:
     """A tensor in about 130 numbers; JSON-able.
 
     Attributes:
-        shape: Its shape.
         rms: Root mean square of its finite elements.
         information: Whether it can be recognised at all: at least `FEWEST_RECOGNISED` elements, not constant, not of a
             handful of values in a handful of places, not mostly NaN or Inf.

@@ -23,13 +23,13 @@ _MATCH_FARTHEST = 0.2
 """Relative difference beyond which nothing is a match, however far the others are."""
 
 _MATCH_FARTHEST_SORTED = 1e-3
-"""The same of sorted values, in which tensors that have nothing to do with each other differ by far less."""
+"""The same of sorted values, in which unrelated tensors differ by far less."""
 
 _MATCH_SAME = 3e-5
 """Relative difference up to which tensors of the reference hold the same values: float32 rounding of projections."""
 
 _MATCH_ALIKE = 1e-3
-"""Most that tensors which the target's own error does not tell apart may differ to be called the same."""
+"""Largest such difference of tensors to be called the same when the target's own error hides which of them it is."""
 
 MATCH_SCALE = 0.02
 """Relative difference of two RMS up to which there is no factor between tensors; rounding to bf16 makes 0.4 %."""
@@ -58,8 +58,8 @@ class ValueMatch:
     Attributes:
         target: Its name in the target.
         reference: Its name in the reference.
-        aliases: Other tensors of the reference with the same values, up to order; which of them is meant cannot be
-            told, and makes no difference.
+        aliases: Other tensors of the reference with the same values, up to order; the values cannot decide between
+            them, and it makes no difference.
         relation: How the elements correspond. REORDERED: known only to be the same when sorted.
         scale: ``target = scale * reference``; exactly 1 when the factor is within the error.
         distance: Estimated relative RMS difference of the squashed values.
@@ -80,8 +80,8 @@ def match(
 
     Robust to rounding, to reshaping or transposing (either, not both), to a factor, and to tensors that only one side
     has. Several targets may match one reference: engines keep copies. The confidence is that of choosing among the
-    tensors given: of a target whose counterpart is not among them, a neighbour in the graph whose own counterpart is
-    missing too (a product without its small bias) can be taken for it; so give every tensor of the reference.
+    given tensors: if the counterpart of a target is not among them, a neighbour in the graph whose own counterpart is
+    missing too (a product without its small bias) can be mistaken for it; so give every tensor of the reference.
 
     Args:
         reference: Fingerprints by name.
@@ -89,8 +89,8 @@ def match(
         confidence: Probability that none of the matches is wrong, 0.5 to below 1.
 
     Returns:
-        The matches by target, in the order of the target; a tensor that resembles nothing, or several tensors, or that
-        says too little (tiny, constant, all zero) has none.
+        The matches by target, in the order of the target. A tensor has none when it resembles nothing, or several
+        tensors, or has too little information (tiny, constant, all zero).
 
     Raises:
         UsageError: For a confidence outside of that (``confidence-range``).
@@ -135,8 +135,8 @@ class _Distances:
         in_order: With elements in memory order.
         symmetric: With axes in any order; inf where the shapes do not allow it.
         sorted_values: With elements in any order.
-        signs: By which of the first two is smaller: 1, or -1 where the negative of the other tensor is nearer.
-        sorted_signs: The same for the third.
+        signs: 1, or -1 where the negative of the other tensor is nearer, by the nearer of the first two.
+        sorted_signs: 1 or -1 likewise, by the third.
     """
 
     in_order: np.ndarray

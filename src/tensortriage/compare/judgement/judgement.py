@@ -1,4 +1,4 @@
-"""The judgement of one tensor: whether it is within its limit, by how much, and what the limit is based on."""
+"""The judgement of one tensor: whether it is within its limit, by how much, and the basis of the limit."""
 
 import dataclasses
 import enum
@@ -20,8 +20,8 @@ class Basis(enum.Enum):
     """Freedoms of the target's class of hardware, such as narrower accumulators and approximations."""
 
     SENSITIVITY = "sensitivity"
-    """How far outputs move with inputs: all that is known of a model that cannot be evaluated. It convicts, and does
-    not acquit: what is within it cannot be judged."""
+    """How far outputs move with inputs: the only evidence on a model that cannot be evaluated. It convicts, and does
+    not acquit: an error within it cannot be judged."""
 
     NOISE = "noise"
     """Healthy engines differ by a tenth of the value or more, or about NaN and Inf. It convicts, and does not acquit,
@@ -43,9 +43,9 @@ class Judgement:
 
     Attributes:
         within: The verdict.
-        limit: What was asked, for people, e.g. ``abs <= 1e-05 or rel <= 1e-05 (elemwise)``.
+        limit: The limit, for people, e.g. ``abs <= 1e-05 or rel <= 1e-05 (elemwise)``.
         ratio: Error relative to the limit; above 1 is outside, infinite when no number says how far.
-        basis: What the limit rests on.
+        basis: Source of the limit.
         allowed_by: Names of the explanations that allow the error, joined by a plus; empty where none has to.
     """
 

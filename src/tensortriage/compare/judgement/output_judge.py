@@ -35,8 +35,8 @@ class Compared:
         """Measure two tensors.
 
         Args:
-            reference: What is right.
-            target: Of the same shape, of any type that compares with it.
+            reference: The right tensor.
+            target: Tensor of the same shape, of any type that compares with it.
         """
         return cls(reference, target, measure(reference, target))
 
@@ -48,7 +48,7 @@ class OutputJudge:
     Attributes:
         tolerance: The user's own; None to judge by floors.
         measure: Measures the limits of all outputs, as relative errors; called when one is needed for the first time.
-        narrow: Whether the target's format is narrow, so that no error fails without measuring what the format costs.
+        narrow: Whether the target's format is narrow, so that no error fails before the cost of the format is measured.
         limits: Limits known so far.
     """
 
@@ -68,7 +68,7 @@ class OutputJudge:
 
         Args:
             outputs: The outputs.
-            parts: What they are put together of; those without a limit of their own are noise, and not judged.
+            parts: Parts that outputs are composed of; those without a limit of their own are noise, and not judged.
         """
         if self.tolerance is not None:
             return frozenset(name for name, pair in outputs.items() if not self._tolerated(name, pair))

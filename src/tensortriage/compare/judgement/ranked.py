@@ -1,9 +1,9 @@
-"""Indices that scores decide, compared as decisions: is what the target picked a valid pick of the reference's scores?
+"""Indices that scores decide, compared as decisions: is the target's pick a valid one by the reference's scores?
 
-Scores that differ by less than both may be off tie, and either may win. So a target is not asked for the reference's
-indices, but for indices that *some* scores within a radius of the reference's lead to: an index whose score is as good
-as the best, ranks whose scores are those of the reference's ranks, a set of boxes that the greedy suppression may end
-with. What differs and is still valid is a tie; the rest are mismatches.
+Scores tie when they differ by less than both errors together, and either may win. So the target need not return the
+reference's indices, but indices that *some* scores within a radius of the reference's lead to: an index whose score is
+as good as the best, ranks whose scores are those of the reference's ranks, a set of boxes that the greedy suppression
+may end with. A different but valid pick is a tie; the others are mismatches.
 """
 
 import dataclasses
@@ -19,12 +19,12 @@ class RankedComparison:
     """The target's decisions against the reference's.
 
     Attributes:
-        unit: What is counted: ``indices``, ``ranks`` or ``boxes``.
+        unit: Unit of the counts: ``indices``, ``ranks`` or ``boxes``.
         count: Entries of the reference's decision; the target's where it has more.
         mismatches: Entries that no scores within the radius lead to.
         ties: Entries that differ from the reference's, and are as good.
-        worst_margin: How far the worst entry that differs is from being a tie, as a share of what makes a tie: up to
-            1 is a tie, above it is none; infinite for an index that is none (repeated, or out of range).
+        worst_margin: Distance of the worst differing entry from a tie, as a share of the width of a tie: a tie up to 1;
+            infinite for an invalid index (repeated, or out of range).
     """
 
     unit: str
@@ -62,7 +62,7 @@ class RankedComparison:
         """Return the comparison as a sentence without subject.
 
         Args:
-            noise: What makes ties, e.g. ``bf16's rounding of the scores``.
+            noise: The cause of ties, e.g. ``bf16's rounding of the scores``.
         """
         if not self.differing:
             return f"all {self.count} {self.unit} are the reference's"
@@ -129,7 +129,7 @@ def compare_top_sets(
     radius: float | np.ndarray = 0.0,
     largest: bool = True,
 ) -> RankedComparison:
-    """Compare the indices of a TopK whose order means nothing; see `compare_top_k`."""
+    """Compare the indices of a TopK whose order is irrelevant; see `compare_top_k`."""
     rows, radii = _rows(scores, axis, largest), _rows(np.broadcast_to(radius, scores.shape), axis, True)
     ours, theirs = (
         _best_first(_rows(np.asarray(indices, np.int64), axis, True), rows) for indices in (reference, target)
@@ -140,7 +140,7 @@ def compare_top_sets(
 def _compare_rows(
     ours: np.ndarray, theirs: np.ndarray, rows: np.ndarray, radii: np.ndarray, *, unit: str
 ) -> RankedComparison:
-    """Compare choices ``[row, rank]`` among scores ``[row, candidate]``, of which the larger is the better."""
+    """Compare choices ``[row, rank]`` among scores ``[row, candidate]``; the larger score is the better."""
     size = rows.shape[1]
     theirs = np.where((theirs < 0) & (theirs >= -size), theirs + size, theirs)
     known = (theirs >= 0) & (theirs < size) & ~_repeated(theirs) & (ours >= 0) & (ours < size)
@@ -195,14 +195,14 @@ def _aligned(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     for row, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         places = {int(choice): place for place, choice in reversed(list(enumerate(mine)))}
         rest = []
-        taken = np.zeros(len(mine), bool)
+        used = np.zeros(len(mine), bool)
         for choice in other:
             place = places.pop(int(choice), None)
             if place is None:
                 rest.append(choice)
             else:
-                aligned[row, place], taken[place] = choice, True
-        aligned[row, ~taken] = rest
+                aligned[row, place], used[place] = choice, True
+        aligned[row, ~used] = rest
     return aligned
 
 

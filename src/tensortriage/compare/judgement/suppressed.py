@@ -1,11 +1,10 @@
 """Sets of boxes that a non-maximum suppression left over, compared as sets.
 
-The greedy suppression takes the best score, drops boxes that overlap it by more than a threshold, and continues. A set
-is one
-that it may end with, for scores and boxes within a radius of the reference's, when (1) what it holds passes the score
-threshold, (2) no two of a class overlap too much, and (3) what it lacks is below the threshold, or overlaps a box that
-it holds and that is no worse, or came after the last box allowed. In which order the boxes are listed does not matter:
-ONNX (NonMaxSuppression) prescribes none.
+The greedy suppression takes the best score, drops boxes that overlap it by more than a threshold, and continues. It may
+end with a set, for scores and boxes within a radius of the reference's, when (1) every box in the set passes the score
+threshold, (2) no two of a class overlap too much, and (3) every other box is below the threshold, or overlaps a box of
+the set that is no worse, or came after the last box allowed. The order of the boxes does not matter: ONNX
+(NonMaxSuppression) prescribes none.
 """
 
 import dataclasses
@@ -27,7 +26,7 @@ class SuppressionLimits:
     Attributes:
         most: Boxes that may be left over per batch and class.
         overlap: Intersection over union above which the lower score is dropped.
-        score: What a score must exceed; None for any.
+        score: A box needs a score above this; None for no threshold.
         corners: Whether boxes are two opposite corners (y, x, y, x), else centre and size (x, y, width, height).
     """
 
@@ -53,7 +52,7 @@ def compare_suppressed(
         target: The target's, ``[m, 3]``.
         boxes: The reference's boxes, ``[batch, box, 4]``.
         scores: The reference's scores, ``[batch, class, box]``.
-        limits: Those of the suppression.
+        limits: The limits of the suppression.
         radii: How far a score, and how far a coordinate, may be off, absolute.
     """
     ours, theirs = _triples(reference), _triples(target)
@@ -85,7 +84,7 @@ class _Class:
         self.box_radius = box_radius if limits.corners else 1.5 * box_radius
 
     def extra(self, chosen: set[int], added: Iterable[int]) -> list[float]:
-        """Return how far each box that only the target has is from being a tie (above 1: it is none)."""
+        """Return how far each box that only the target has is from a tie (above 1: it is none)."""
         return [self._extra(chosen, box) for box in sorted(added)]
 
     def missing(self, chosen: set[int], lacking: Iterable[int]) -> list[float]:

@@ -1,11 +1,11 @@
-"""The thresholds of errors: from which one on something is wrong, and what is told of it; each number with its reason.
+"""The thresholds from which an error is a fault, or is reported; each number with its reason.
 
-They are asked in `tensortriage.compare.judgement.within`, but for the few that one question alone needs. What moving
-one by half and double does to misses and false alarms is measured by ``bench/truth.py --sensitivity``; a reason that
-ends in such figures tells those of bench/RESULTS.md, "Thresholds"; the others were not moved yet. A number that decides
-something else (a pattern, a likeness, a search) stands in the module that asks it, with its reason. How sure a verdict
-is stands in `tensortriage.diagnose.state.confidence`, what a search may take on chance in
-`tensortriage.search.statistics`, what `check lint` tells of a file in its rules.
+They are used in `tensortriage.compare.judgement.within`, but for the few that one question alone needs.
+``bench/truth.py --sensitivity`` measures how halving and doubling one changes misses and false alarms; a reason that
+ends in such figures takes them from bench/RESULTS.md, "Thresholds"; the others were not moved yet. A number that
+decides something else (a pattern, a likeness, a search) stands in the module that uses it, with its reason. The
+certainty of a verdict is in `tensortriage.diagnose.state.confidence`, the error that a search may make by chance in
+`tensortriage.search.statistics`, the findings of `check lint` in its rules.
 """
 
 # -- errors of outputs and of ops --------------------------------------------------------------------------------------
@@ -29,8 +29,8 @@ CUT_ALWAYS = 0.9
 but where its own sums cross a whole number. A kernel that rounds otherwise has others on either side."""
 
 FEWEST_CUT = 16
-"""Results that rounding puts a step further from which on it is told that none is rounded: of so many nine tenths are
-cut off by chance once in 4,000 cases."""
+"""Results that rounding puts a step further, needed to conclude that none is rounded: of so many nine tenths are cut
+off by chance once in 4,000 cases."""
 
 CUT_SLACK = 1e-3
 """In steps; a whole number that is computed in float32 is one a little less, of an int8 by a 10^-5th of it at most."""
@@ -44,13 +44,13 @@ LOST = 0.5
 Halved, doubled: as before in 12 cases."""
 
 TOO_COARSE = 0.1
-"""Relative error (20 dB below the signal) from which a format that explains it is said to be too coarse for a model; a
-build of which more is lost is a bad one beside better ones, even where the format predicts anything at all (an emulated
+"""Relative error (20 dB below the signal) from which a format that explains it is called too coarse for a model. Where
+other builds lose less, a build that loses more is a bad one, even if the format predicts any error at all (an emulated
 overflow)."""
 
 CERTAIN = 0.01
-"""Relative error at an output that is a failure whatever the floor, on an fp32 engine: 10,000 times what its kernels
-err. Below it a floor is measured, which costs runs."""
+"""Relative error at an output of an fp32 engine that is a failure whatever the floor: 10,000 times the error of its
+kernels. Below it a floor is measured, which costs runs."""
 
 CARRIED_ON = 2e-7
 """Relative error of a piece of a model below which it is not carried on to the outputs: about ten roundings of one
@@ -74,27 +74,29 @@ CURED = 2.0
 """
 
 FREEDOM_SHOWS = 4.0
-"""A freedom shows at a value where its allowance is this many floors (12 dB): only there can be told whether it was
-taken. Halved, doubled: as before in 12 cases."""
+"""A freedom shows at a value where its allowance is this many floors (12 dB): only there can be decided whether the
+engine took it. Halved, doubled: as before in 12 cases."""
 
 FREEDOM_SHARE = 0.5
-"""Share of the ops of a type at which a freedom has to show for it to be what the engine does: kernels are written
-per operator, so that a freedom taken once is taken nearly everywhere. Halved, doubled: as before in 12 cases."""
+"""Share of the ops of a type at which a freedom has to show to count as taken by the engine: kernels are written per
+operator, so that a freedom taken once is taken nearly everywhere. Halved, doubled: as before in 12 cases."""
 
 EACH_OP = 0.01
 """Share of an output beyond which freedoms excuse it only if they excuse each op as well: a fault of one op, such as a
 factor of 1.02, hides below no less."""
 
 LAYOUT_EVERYWHERE = FREEDOM_SHARE
-"""Share of all ops from which a layout is no op's, but how the engine hands out tensors: a habit, like a freedom."""
+"""Share of all ops from which a layout is no fault of an op, but the way in which the engine returns tensors: a habit,
+like a freedom."""
 
 # -- files -------------------------------------------------------------------------------------------------------------
 
 FAR_NEARER = 4.0
-"""How much nearer than all others one way of reading a given file must be to be believed. A healthy file is thousands
-of times nearer one way. Data in a wrong order moved the outputs of three trained networks 17 to 25 times as far as the
-worst weight that is a tenth too large, those of six with drawn weights, which tell inputs apart badly, 0.5 to 11 times:
-there some faults leave no way far nearer, and the user is asked. No wrong way came nearer than the right one."""
+"""How much nearer than all others one reading of a given file must be to be believed. A healthy file is thousands of
+times nearer by one. Data in a wrong order moved the outputs of three trained networks 17 to 25 times as far as the
+worst weight that is a tenth too large, and of six networks with drawn weights, whose outputs hardly depend on the
+input, 0.5 to 11 times: there some faults leave no reading far nearer, and the user has to decide. No wrong reading came
+nearer than the right one."""
 
 CONVERSION_EXACT, CONVERSION_FEW = 4.0, 2.0
 """Integers that a converted model may decide otherwise: so many times the share that the emulated format does, and so
@@ -115,4 +117,4 @@ RARE_RUN = 0.05
 """Share of runs that a race is looked for in; 59 equal runs exclude it at 95 %."""
 
 LEAST_EQUAL_RUNS = 3
-"""Runs that are compared however long they take; of two that differ nobody knows which one is usual."""
+"""Runs that are compared however long they take; of two that differ it is unknown which one is usual."""

@@ -5,8 +5,8 @@ Two families: limits per element or on a statistic of the errors, with the meani
 every limit, and an empty tensor within. Every judgement is made with both tensors at hand, so that one tolerance gives
 one answer in every command.
 
-The reference is the side that relative errors, signal and peak are taken from, always. (Polygraphy takes the second
-runner in ``simple`` and the first one in PSNR and SNR.)
+Relative errors, signal and peak are always taken from the reference. (Polygraphy takes the second runner in ``simple``
+and the first one in PSNR and SNR.)
 """
 
 import dataclasses
@@ -75,7 +75,7 @@ class PolygraphyTolerance:
     Attributes:
         atol: Absolute limit.
         rtol: Limit relative to the magnitude of the reference.
-        check_error_stat: What must be within: every element, or one statistic of the errors.
+        check_error_stat: The error that must be within: of every element, or one statistic.
         error_quantile: Share for `ErrorStat.QUANTILE`.
         infinities_compare_equal: Whether infinities of one sign are equal rather than a NaN error.
     """
@@ -264,14 +264,14 @@ def limit_words(atol: float, rtol: float, statistic: str) -> str:
 
 
 def by_statistic(absolute: float, relative: float, atol: float, rtol: float, statistic: str) -> Judgement:
-    """Judge one absolute and one relative error, of which one must be within; NaN is not.
+    """Judge an absolute and a relative error, one of which must be within; NaN is not.
 
     Args:
         absolute: A statistic of the absolute errors.
-        relative: The same of the relative errors.
+        relative: The relative errors' statistic.
         atol: Limit of the absolute one.
         rtol: Limit of the relative one.
-        statistic: What it is called.
+        statistic: Name of the statistic.
     """
     ratios = [_over(absolute, atol), _over(relative, rtol)]
     within = absolute <= atol or relative <= rtol

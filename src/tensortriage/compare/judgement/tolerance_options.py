@@ -54,5 +54,5 @@ class ToleranceOptions:
 
 
 def tolerance_list(given: object) -> "Sequence[Tolerance]":
-    """Return several tolerances, of which one may be given alone; see `ToleranceOptions.of`."""
+    """Return several tolerances, one of which may be given alone; see `ToleranceOptions.of`."""
     return [ToleranceOptions.of(each) for each in (given if isinstance(given, (list, tuple)) else [given])]

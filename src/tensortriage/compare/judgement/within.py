@@ -81,7 +81,7 @@ def prediction_gap_db(figure: Metrics, error: float, predicted: float) -> float:
 def beyond_any_share(figure: Metrics, allowed: float) -> bool:
     """Return whether whole numbers are far off, half of them in RMS, where the share that may be others is all.
 
-    Neighbours are not: a Cast of what rounds to either side of a whole number gives one or the other.
+    Neighbours are not far off: a Cast of values on either side of a whole number gives one or the other.
     """
     return figure.exact and allowed >= 1.0 and figure.max_abs_error > 1.0 and is_lost(figure.relative_rms_error)
 
@@ -110,25 +110,26 @@ def cuts_off(steps: np.ndarray) -> bool:
 def always_cuts_off(found: np.ndarray, rounded: np.ndarray, exact: np.ndarray, other: np.ndarray) -> bool:
     """Return whether integers are truncated, downwards or towards zero, where the right ones round to nearest.
 
-    That is no kernel's arithmetic, in which some results fall on the other side: it moves the mean by half a step.
+    No kernel computes so, since some results would fall on the other side: it moves the mean by half a step.
 
     Args:
         found: Integers.
         rounded: The right ones.
-        exact: What these were before they were rounded; where they are beyond the range of the integers, no matter.
-        other: What a healthy kernel may round instead of the exact ones; where that agrees as well, nothing is told.
+        exact: The exact values of these before rounding; they may lie beyond the range of the integers.
+        other: Values that a healthy kernel may round instead of the exact ones; where they agree as well, the answer is
+            False.
     """
     near = np.abs(exact - rounded) <= 0.5 + CUT_SLACK
     for cut in (np.floor(exact + CUT_SLACK), np.trunc(exact + np.copysign(CUT_SLACK, exact))):
         moved = near & (cut != rounded)
         enough = int(moved.sum()) >= FEWEST_CUT
-        if enough and all(float(np.mean((found == cut)[some])) >= CUT_ALWAYS for some in (moved, near)):
+        if enough and all(float(np.mean((found == cut)[mask])) >= CUT_ALWAYS for mask in (moved, near)):
             return float(np.mean((found == cut)[near])) > float(np.mean((found == np.rint(other))[near]))
     return False
 
 
 def beyond_a_step(steps: np.ndarray) -> float:
-    """Return the share of rows whose median is more than a step: rounding moves by half of one, and cuts off few."""
+    """Return the share of rows whose median error is over a step: rounding moves by half of one, and cuts off few."""
     return float(np.mean(np.median(steps, axis=-1) > 1.0)) if steps.size else 0.0
 
 
@@ -146,7 +147,7 @@ def is_noise(floor: float) -> bool:
     """Return whether a floor is no limit: so much of the signal, or no number, that anything would be within it.
 
     On made-up data the floors of 34 healthy networks (bench/RESULTS.md) are at most 0.7 %, of quantized ones 1.1 %; a
-    text detector that sees noise and says nothing has 40 %.
+    text detector that sees noise and finds no text has 40 %.
     """
     return not floor < TOO_COARSE
 
@@ -162,7 +163,7 @@ def clearly_best(error: float, others: Iterable[float]) -> bool:
 def is_innocent(over: float) -> bool:
     """Return whether an op is within 3 dB of the cost of its format, by its error over its limit.
 
-    Between that and a suspect nothing is said of it.
+    Between that and a suspect no finding is reported.
     """
     return over <= 1.0 / math.sqrt(2.0)
 
@@ -187,7 +188,7 @@ def within_limit(error: float, limit: float) -> bool:
 
 
 def is_minor(error: float, other: float) -> bool:
-    """Return whether an error is no reason for another: it is a `MATCH_FACTOR`-th of that, or less."""
+    """Return whether an error is too small to be the cause of another: it is a `MATCH_FACTOR`-th of that, or less."""
     return math.isfinite(error) and error * MATCH_FACTOR <= other
 
 

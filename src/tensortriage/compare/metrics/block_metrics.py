@@ -1,9 +1,9 @@
 """Everything about one block of a tensor pair, in one visit.
 
-Real numbers are computed in the float type that holds both sides exactly. One look at three maxima tells whether the
-block is plain: finite, and far enough from the limits of float32 for squares to be exact enough. If not, the elements
-that are not finite are counted and cleared, and what is out of range is computed in float64. Complex numbers, large
-64-bit integers and strings are rare and take a way of their own.
+Real numbers are computed in the float type that holds both sides exactly. One look at three maxima decides whether the
+block is plain: finite, and far enough from the limits of float32 for squares to be exact enough. If not, non-finite
+elements are counted and cleared, and elements out of range are computed in float64. Complex numbers, large 64-bit
+integers and strings are rare and are computed separately.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Running totals over the blocks of a tensor pair; totals of different blocks add up, whoever computed them."""
+"""Running totals over the blocks of a tensor pair; totals of different blocks add up, from any thread."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ class BlockTotals:
     """Totals of given blocks of one tensor pair; "compared" elements are those that are finite on both sides.
 
     Attributes:
-        stride: Every stride-th element goes into the sample that quantiles are taken from.
+        stride: Every stride-th element goes into the sample for quantiles.
         samples: Errors of the sampled compared elements, in no particular order; ``zero_samples`` more were zero.
         worst: (error, flat index), largest error first, then lowest index; an infinite error stands for a value that
             is non-finite on one side only.
@@ -72,7 +72,7 @@ class BlockTotals:
         self.ulp_max = max(self.ulp_max, distance)
 
     def consider(self, errors: np.ndarray, largest: float, start: int) -> None:
-        """Remember the largest errors of a block, whose maximum and flat index are given.
+        """Remember the largest errors of a block, given its maximum and the flat index of that.
 
         Args:
             errors: Absolute errors of one block, flat, finite.

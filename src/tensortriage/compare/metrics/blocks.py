@@ -13,8 +13,8 @@ import numpy as np
 
 BLOCK = 65536
 """Elements per block: few enough for the five rows of a block of float32 to stay in 2 MB of second-level cache, and
-many, because each of the calls that make up a block costs Python's time as well, of which threads have only one share.
-Twice as many take 1.1 times the processor's time, four times as many 1.4, half as many 1.05."""
+many, because each call on a block costs Python's time as well, which threads share. Twice as many take 1.1 times the
+processor's time, four times as many 1.4, half as many 1.05."""
 
 Index = slice | tuple[int | slice, ...]
 
@@ -80,7 +80,7 @@ class Scratch(threading.local):
         """Return an uninitialised array of shape ``(count, size)``, as `get` does for one row.
 
         Args:
-            role: What it is used for.
+            role: Use of the array; each role has a buffer of its own.
             dtype: Its type.
             count: Rows; the same for every call with one role.
             size: Elements of a row, at most `BLOCK`.
@@ -100,7 +100,7 @@ ROW = 4096
 
 
 def inner_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the sum of products along the last axis, in runs of `ROW` whose results are added in float64.
+    """Return the sum of products along the last axis, in runs of `ROW` elements; their sums are added in float64.
 
     BLAS does this at the speed of the cache; with `ones` on the right it is also twice as fast as numpy's own sum.
 

@@ -1,9 +1,8 @@
 """The pass over pairs of one floating-point type as one compiled loop, where the package was built with a compiler.
 
-What numpy computes in some fifteen sweeps of a block, `_compiled_pass.c` computes in one, in a third of the time and
-without Python's lock. It is an optional part of the package: everything works without, and both ways give the same
-counts, maxima, samples and worst elements. Sums differ by rounding: numpy's are of float32 in short runs, the compiled
-ones of float64.
+Numpy takes some fifteen sweeps of a block; `_compiled_pass.c` takes one, in a third of the time and without Python's
+lock. It is an optional part of the package: everything works without, and both ways give the same counts, maxima,
+samples and worst elements. Sums differ by rounding: numpy's are of float32 in short runs, the compiled ones of float64.
 """
 
 import os
@@ -27,7 +26,7 @@ else:
     _add_run = None if os.environ.get(SWITCH) else _compiled_pass.add_run
 
 RUN = 4 * blocks.BLOCK
-"""Elements per call: a call and what Python does around it cost some 10 microseconds, a run 200 and more."""
+"""Elements per call: a call and Python's work around it cost some 10 microseconds, a run 200 and more."""
 
 _TYPES: dict[np.dtype[Any], int] = {
     kind.numpy: number for number, kind in enumerate((DType.FLOAT16, DType.BFLOAT16, DType.FLOAT, DType.DOUBLE))

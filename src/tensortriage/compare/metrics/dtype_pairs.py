@@ -17,7 +17,7 @@ SAFE = {F32: (2.0**-42, 2.0**50), F64: (2.0**-400, 2.0**400)}
 """Maxima outside these bounds would make squares overflow, or underflow to an error that is not negligible."""
 
 _EXACT_INTEGERS = (0.0, 2.0**53 - 1)
-"""Integers whose float64 is in these bounds are that float64."""
+"""Integers in these bounds are exact in float64."""
 
 _FINITE_HALVES = (SAFE[F32][0], float(np.finfo(np.float16).max))
 """Half-precision bits are widened as if none of them were infinite or NaN (`loading.load`): beyond this, some were."""
@@ -30,9 +30,9 @@ class Lane:
     Attributes:
         work: float32 or float64, holding every value of both types exactly (64-bit integers while they are below
             2**53); None for strings and complex numbers.
-        bounds: What the maxima of magnitudes and errors must be between, or zero, for the short way.
+        bounds: Range of magnitudes and errors, zero aside, in which the short way is exact.
         bits: Unsigned integer type to compare the memory of both sides with; None when their types differ.
-        ulp: Type whose representable numbers errors are counted in; None for integers, whose unit is 1.
+        ulp: Type whose representable numbers are the unit of errors; None for integers, whose unit is 1.
         ulp_shift: Set when the distance in ``ulp`` is the distance of the bits in ``work`` divided by 2 to this power.
         is_text: Whether both are strings.
         is_wide_integer: Whether both are integers and one of them has 64 bits.
@@ -87,7 +87,8 @@ def load(values: np.ndarray, work: np.dtype[Any], role: str, *, finite: bool = F
         values: Flat and contiguous.
         work: float32 or float64, holding every value exactly.
         role: Names the buffer.
-        finite: Take a way that is faster for float16, and turns what is not finite into numbers beyond its range.
+        finite: Use a conversion that is faster for float16, and turns non-finite elements into numbers beyond its
+            range.
     """
     if values.dtype == work:
         return values

@@ -42,7 +42,7 @@ def tally_equal(tally: BlockTotals, way: Lane, values: np.ndarray, start: int) -
     """Add a block without any error; False, with nothing added, when it is not plain.
 
     Args:
-        tally: What is added to.
+        tally: The totals, changed in place.
         way: How blocks of this pair of types are computed.
         values: A flat block; it is both sides.
         start: Flat index of its first element in its tensor.
@@ -75,8 +75,8 @@ def tally_plain(
         way: Lane of the two element types.
         sides: Values of the reference and of the target as they are stored.
         start: Flat index of the first element of the block.
-        compute: Type to compute in, that of the lane or float64; and what the maxima of errors and magnitudes must be
-            between, or zero: None to take any.
+        compute: Type to compute in, that of the lane or float64; and the range of the maxima of errors and magnitudes,
+            zero aside: None to accept any.
         compared: Which values count; the others are zero on both sides. None when all do.
     """
     (reference_raw, target_raw), (work, bounds) = sides, compute
@@ -127,7 +127,7 @@ def add_errors(
     """Add finite errors and their sums; ``compared`` as in `tally_plain`.
 
     Args:
-        tally: What is added to.
+        tally: The totals, changed in place.
         errors: Absolute errors of one block, flat.
         figures: Their maximum, their sum, and the sum of their squares.
         start: Flat index of the block's first element in its tensor.
@@ -147,11 +147,11 @@ def add_errors(
 
 
 def divide(errors: np.ndarray, magnitudes: np.ndarray, relative: np.ndarray) -> tuple[np.ndarray, float]:
-    """Write errors relative to magnitudes, some of which may be zero.
+    """Write errors relative to magnitudes, which may contain zeros.
 
     Args:
         errors: Absolute errors.
-        magnitudes: Of the reference.
+        magnitudes: Magnitudes of the reference.
         relative: Row to write to.
 
     Returns:
@@ -171,7 +171,7 @@ def divide(errors: np.ndarray, magnitudes: np.ndarray, relative: np.ndarray) -> 
 
 
 def _divide(tally: BlockTotals, stack: np.ndarray) -> tuple[np.ndarray, float]:
-    """Do what `divide` does, faster where few zeros of the reference are anything else in the target."""
+    """Do the work of `divide`, faster where the target is zero at nearly all zeros of the reference."""
     relative, errors, magnitudes = stack
     np.divide(errors, magnitudes, out=relative)
     if tally.agreeing_zeros:
@@ -194,7 +194,7 @@ def _divide(tally: BlockTotals, stack: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _target_max(tally: BlockTotals, target: np.ndarray, error_max: float, reference_max: float) -> float:
-    """Return the largest magnitude of the target, or a bound that is not above what the tally has seen."""
+    """Return the largest magnitude of the target, or a bound that does not exceed the tally's maximum."""
     bound = 1.001 * (reference_max + error_max)
     # Where errors are small the target's maximum is near the bound, so that limits hold for both or for none.
     return bound if 2 * error_max <= reference_max and bound <= tally.target_max else _largest_magnitude(target)

@@ -39,7 +39,7 @@ class Block:
         way: Lane of the two element types.
         reference_raw: Values as they are stored.
         target_raw: Likewise.
-        reference: The same in the type of computing.
+        reference: The reference in the type of computing.
         target: Likewise.
         stack: Rows of relative errors (overwritten), errors, and magnitudes of the reference.
         relative_peaks: Peaks of the relative errors, places where the reference is zero left out.

@@ -32,7 +32,7 @@ def peaks(values: np.ndarray) -> np.ndarray:
 
 
 def few_reaching(maxima: np.ndarray, limit: float) -> np.ndarray | None:
-    """Return the runs whose `peaks` are at least ``limit``, ascending; None when they are many.
+    """Return the runs with a peak (see `peaks`) of at least ``limit``, ascending; None when they are many.
 
     Args:
         maxima: Largest value of each run of `RUN` elements.

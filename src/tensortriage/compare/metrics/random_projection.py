@@ -1,4 +1,4 @@
-"""Random projections: a few numbers per tensor (or per slice) whose distances are those of the tensors themselves.
+"""Random projections: a few numbers per tensor (or per slice), as far apart as the tensors themselves.
 
 The projection of x on random signs w is a sum with mean square |x|^2, so the mean squared difference of some
 projections of x and y estimates |x - y|^2 without bias (Achlioptas, JCSS 2003, theorem 1.1): n numbers become 24, and

@@ -34,9 +34,8 @@ class WorstElement:
     """One of the elements with the largest errors.
 
     Attributes:
-        index: Its place, one number per axis.
-        reference: Its value in the reference: magnitude of a complex one, NaN for a string.
-        target: Its value in the target, likewise.
+        reference: The reference's value: the magnitude of a complex one, NaN for a string.
+        target: The target's value, likewise.
     """
 
     index: tuple[int, ...]
@@ -61,7 +60,7 @@ class Metrics:
         median_abs_error: Median error; see `EXACT_ELEMENTS`.
         p90_abs_error: 90th percentile of the error, interpolated linearly.
         p99_abs_error: 99th percentile, likewise.
-        max_rel_error: Largest error divided by the magnitude of the reference, zeros of which count as 2.2e-16.
+        max_rel_error: Largest error divided by the magnitude of the reference, where zeros count as 2.2e-16.
         mean_rel_error: Mean of those.
         relative_rms_error: rms_error / reference_rms; 0 without any error, infinite for an all-zero reference.
         cosine_similarity: Cosine of the angle between both tensors as vectors; 1 when both are zero, 0 when one is.
@@ -76,10 +75,10 @@ class Metrics:
         inf_target: Infinities in the target.
         nonfinite_mismatch: Elements that are not finite on both sides and not the same (two NaNs are the same).
         mismatches: Elements that differ: nonfinite_mismatch and every compared element with an error.
-        sampled: Compared elements that quantiles and histogram were taken from.
+        sampled: Number of compared elements in the sample for quantiles and histogram.
         histogram: (exponent e, sampled elements with 2**e <= error < 2**(e+1)), ascending; errors of zero, or
             beyond the range of float64, are left out.
-        exact: Whether both sides are integers, bools or strings, of which any error is one too many.
+        exact: Whether both sides are integers, bools or strings, where any error is a mismatch.
         worst: Up to five elements, largest error first; a non-finite mismatch comes before all others.
     """
 
@@ -122,7 +121,7 @@ def measure(reference: np.ndarray, target: np.ndarray, *, workers: int | None = 
     """Compare two tensors of one shape, in any layout and any pair of ONNX element types.
 
     Mixed types are compared in a type that holds both exactly (float32, else float64, to which a 64-bit integer is
-    rounded beside a float); two 64-bit integers are subtracted without overflow or rounding. Neither
+    rounded when the other side is a float); two 64-bit integers are subtracted without overflow or rounding. Neither
     tensor is copied as a whole, so memory-mapped ones may be larger than memory.
 
     Args:
@@ -155,7 +154,7 @@ def measure_many(
     """Compare many pairs, in order, with a bounded number of them in flight.
 
     Args:
-        pairs: (name, reference, target), consumed lazily; at most about 64 MiB of tensors are taken ahead.
+        pairs: (name, reference, target), consumed lazily, at most about 64 MiB of tensors ahead.
         workers: Threads; None for one per available core.
 
     Yields:

@@ -1,9 +1,9 @@
 """Why one element is NaN or infinite: the rule of arithmetic, with the operand values that it was applied to.
 
-IEEE 754-2019, section 7.2, lists what makes a NaN out of numbers (0 x Inf, Inf - Inf, 0 / 0, Inf / Inf, roots of
-negative numbers, ...), sections 7.3 and 7.4 what makes an infinity (division by zero, overflow). The operators of a
-network are made of these, so an element's own operands tell the rule. It is an overflow only if the exact result, or
-the sum of the magnitudes of its terms, is beyond the format: else no rule explains it, and the engine is wrong.
+IEEE 754-2019, section 7.2, lists the operations that make a NaN of numbers (0 x Inf, Inf - Inf, 0 / 0, Inf / Inf, roots
+of negative numbers, ...), sections 7.3 and 7.4 those that make an infinity (division by zero, overflow). The operators
+of a network are made of these, so an element's own operands show the rule. It is an overflow only if the exact result,
+or the sum of the magnitudes of its terms, is beyond the format: else no rule explains it, and the engine is wrong.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ class Rule:
     Attributes:
         rule: The kind: ``0 * Inf``, ``Inf - Inf``, ``overflow``, ``log of a negative number``, ...; ``carried`` when an
             operand has it already; ``unexplained`` when the operands give no reason.
-        index: Of the element.
+        index: Index of the element.
         operands: The values that decide it, by name.
         result: The element.
         sentence: All of it in words, without full stop.
@@ -54,7 +54,7 @@ def rule_of(
         node: The operator.
         operands: One array per input; None for omitted or unknown ones.
         result: The output, of any floating-point type.
-        index: Of the element that is not finite.
+        index: Index of the element that is not finite.
         largest: Largest finite number of the format that the engine computes in.
     """
     wide = [None if x is None or x.dtype.kind in "USO" else np.asarray(x).astype(np.float64) for x in operands]

@@ -31,8 +31,8 @@ class Element:
     Attributes:
         node: The operator.
         operands: One float64 array per input; None for omitted or unknown ones.
-        shape: Of the result.
-        index: Of the element.
+        shape: Shape of the result.
+        index: Index of the element.
         result: The element.
         largest: Largest finite number of the format that the engine computes in.
     """

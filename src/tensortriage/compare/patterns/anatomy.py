@@ -1,11 +1,11 @@
 """The pattern in the error of one tensor: every kind of mistake leaves its own pattern.
 
 A factor, a swapped pair of axes, a stale buffer, a tile whose tail was not computed: an engineer who looks at the
-numbers long enough sees them. This looks at the numbers. Candidates are tried from the simplest to the most general and
-are believed only when they explain nine tenths of the squared error and would not do so by luck; rounding and noise,
-however large, are told as what they are. The bodies of knowledge are in `formats` (the error is the number format's),
-`relations` (a function of the reference), `misplaced` (right numbers in wrong places), `places` (where the wrong
-elements are) and `nonfinite_pattern`.
+numbers long enough sees them. This module looks at the numbers. Candidates are tried from the simplest to the most
+general and are believed only when they explain nine tenths of the squared error and would not do so by luck; rounding
+and noise, however large, are reported as such. The bodies of knowledge are in `formats` (the error is the number
+format's), `relations` (a function of the reference), `misplaced` (right numbers in wrong places), `places` (the places
+of the wrong elements) and `nonfinite_pattern`.
 """
 
 import dataclasses
@@ -23,26 +23,26 @@ from tensortriage.values.dtype import DType
 from tensortriage.values.text import magnitude, percent
 
 _SETTLED = 0.97
-"""Strength of a finding about the whole tensor from which the more general ones are not asked for."""
+"""Strength of a finding about the whole tensor from which the more general ones are skipped."""
 
 _AGREES = 1e-3
 """Share of the energy that may differ where tensors agree in another order of axes: 3 % of their size."""
 
 _NO_PATTERN_BELOW = 1.5
-"""An error up to this many times the floor is nothing to be dissected: it is what healthy engines make."""
+"""An error up to this many times the floor is healthy, and is not dissected."""
 
 MINORITY = 0.25
 """Share of elements up to which scattered ones are called wrong and the others not; more are noise."""
 
 _FEWEST_IN_PART = 16
-"""Wrong elements from which on a relation to the reference is looked for among them alone."""
+"""Number of wrong elements from which a relation to the reference is sought among them alone."""
 
 SLUGS = (
     "shape", "nonfinite", "rounding", "through-type", "constant", "stale", "sign", "scale", "offset", "saturation",
     "zeros", "shift", "transposition", "layout", "reordering", "duplicate", "permutation", "wrong-axis", "slice-scale",
     "slice-offset", "narrow-format", "axis", "tail", "border", "period", "outliers", "scattered", "noise",
 )  # fmt: skip
-"""Every kind of finding; ``docs/anatomy.md`` says what each usually means."""
+"""Every kind of finding; ``docs/anatomy.md`` explains their usual meaning."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def dissect(
 
     Time is bounded: beyond `specimen.MOST_ELEMENTS` a box of the tensor is examined (whole inner axes; of outer ones
     the indices with the largest errors and as many evenly spaced ones), movements of elements are tried on 16384
-    places, and only up to 2**24 elements are sorted. Figures are those of what was examined.
+    places, and only up to 2**24 elements are sorted. Figures are those of the examined part.
 
     Args:
         reference: Tensor assumed to be right; any ONNX element type, any layout.
@@ -178,7 +178,7 @@ def _finite(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[Pa
 
 
 _LOCAL = frozenset({"zeros"})
-"""Findings about some elements, whose places are worth telling even when they explain everything."""
+"""Findings about some elements, whose places are reported even when the findings explain everything."""
 
 
 def _of_the_whole(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[PatternFinding]:

@@ -2,7 +2,7 @@
 
 Of elements that are NaN or Inf in the target only, the reference there is looked at as well.
 
-A place is told only when so many wrong elements would not have fallen there by chance: less than once in a million
+A place is reported only when so many wrong elements would not have fallen there by chance: less than once in a million
 tensors whose wrong elements are scattered at random.
 """
 
@@ -22,7 +22,7 @@ _NEARLY_ALL = 0.99
 """Share of the wrong elements that are in a place for it to be where they are."""
 
 FEWEST_ALIKE = 3
-"""Elements of which something in common is told; of fewer each is told alone."""
+"""Number of elements from which their common property is reported; fewer are reported one by one."""
 
 _FEWEST_PERIODS = 3
 """Repetitions that make a period: of any two indices the second is the first repeated."""
@@ -45,7 +45,7 @@ def places(specimen: Specimen, wrong: np.ndarray, *, what: str, share: float) ->
     Args:
         specimen: The pair.
         wrong: The elements, bool of the box's shape.
-        what: What they are, in the plural: ``wrong elements``.
+        what: Name of the elements, in the plural: ``wrong elements``.
         share: Share of the error that they hold.
     """
     count = int(np.count_nonzero(wrong))
@@ -165,7 +165,7 @@ def spread_words(specimen: Specimen, wrong: np.ndarray, share: float) -> Pattern
     Args:
         specimen: Both tensors.
         wrong: Bool, in the specimen's shape.
-        share: Of the error's energy that the wrong elements hold, from 0 to 1.
+        share: Share of the error's energy that the wrong elements hold, from 0 to 1.
 
     Returns:
         None where there are too few elements to speak of.

@@ -1,10 +1,10 @@
 """A wrong tensor laid out for examination: both sides in float64, the error, and which elements are wrong at all.
 
-What is wrong must be told from the noise that every engine makes, in one tensor. Noise is proportional to an element
-(rounding of the result), or to the product of what its slices hold on each axis (sums of products: the error of element
-ij of A @ B goes with |row i| |column j|), or the same everywhere. An element is wrong when it is far outside all three
-laws, fitted to the tensor's own typical error; an outlier channel of a transformer is not, although it holds most of
-the error.
+Wrong elements must be separated from the noise that every engine makes, in one tensor. Noise is proportional to an
+element (rounding of the result), or to the product of its slices' magnitudes on each axis (sums of products: the error
+of element ij of A @ B goes with |row i| |column j|), or the same everywhere. An element is wrong when it is far outside
+all three laws, fitted to the tensor's own typical error; an outlier channel of a transformer is not, although it holds
+most of the error.
 """
 
 import dataclasses
@@ -17,8 +17,8 @@ from tensortriage.compare.patterns.finding import energy, support
 from tensortriage.values.dtype import DType
 
 _TYPICAL_ERRORS = ((0.5, 16.0), (0.1, 64.0))
-"""(quantile of the error taken as typical, how many times that is wrong). For normal noise 11 and 8 standard
-deviations. The second, for faults that cover more than half of the elements, is asked when the first finds nothing."""
+"""(quantile of the error that counts as typical, how many times that is wrong). For normal noise 11 and 8 standard
+deviations. The second, for faults that cover more than half of the elements, is tried when the first finds nothing."""
 
 _WRONG_OVER_FLOOR = 8.0
 """How many floors, or double spacings of the format, an element may be off and not be wrong, whatever others are."""
@@ -113,9 +113,9 @@ class Specimen:
         """Return the share of the squared error that is gone when the target is compared with a candidate instead.
 
         Args:
-            candidate: What the target might hold; its shape is the box's, or broadcasts to it.
+            candidate: Possible contents of the target; its shape is the box's, or broadcasts to it.
             parameters: Numbers that were fitted for it.
-            where: The elements of which it is said; the errors of the others remain. None for all.
+            where: The elements that it applies to; the errors of the others remain. None for all.
 
         Returns:
             0 when the candidate is not convincing (`finding.support`).
@@ -154,7 +154,7 @@ class Specimen:
     def _separable_scale(self) -> np.ndarray:
         """Return, for every element, the product of its slices' root mean squares over that of the tensor.
 
-        Slices of few elements are taken to be like the others: the median one counts as so many of their elements.
+        Slices of few elements are assumed to be like the others: the median one counts as so many of their elements.
         """
         square = np.square(np.where(self.finite, self.reference, 0.0))
         mean = self.rms * self.rms

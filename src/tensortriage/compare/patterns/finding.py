@@ -11,8 +11,8 @@ import numpy as np
 from tensortriage.values.text import magnitude
 
 PATTERN_SHARE = 0.9
-"""Share of the squared error that a pattern (a transposition, a scale) must account for to be told: what is left is a
-tenth, within what rounding to a narrow format adds to it."""
+"""Share of the squared error that a pattern (a transposition, a scale) must account for to be reported: the remaining
+tenth is within the cost of rounding to a narrow format."""
 
 _PATTERN_MAJORITY = 0.7
 """Share of the wrong elements whose error a pattern must halve: it holds for most, not for a few that dominate."""
@@ -31,8 +31,8 @@ class PatternFinding:
 
     Attributes:
         slug: Kind of peculiarity, one of `anatomy.SLUGS`.
-        sentence: What is peculiar, for people, one plain sentence without full stop.
-        strength: Share of the error that it accounts for, 0..1; what only describes (`noise`) is never above 0.3.
+        sentence: The peculiarity, for people: one plain sentence without full stop.
+        strength: Share of the error that it accounts for, 0..1; at most 0.3 for a mere description (`noise`).
         evidence: The figures behind the sentence, JSON-able.
     """
 
@@ -120,7 +120,7 @@ def support(error: np.ndarray, rest: np.ndarray, *, parameters: int = 0) -> floa
 
     Args:
         error: Target minus reference, finite, of any shape.
-        rest: Target minus what the explanation says, same shape.
+        rest: Target minus the explanation's values, same shape.
         parameters: Numbers fitted; 0 when the explanation was there before the error.
     """
     with np.errstate(all="ignore"):
@@ -149,7 +149,7 @@ def energy(errors: np.ndarray) -> float:
     """Return the sum of squares.
 
     Args:
-        errors: Of any shape; float64 or float32.
+        errors: Errors of any shape; float64 or float32.
     """
     flat = errors.reshape(-1)
     return float(np.dot(flat, flat))

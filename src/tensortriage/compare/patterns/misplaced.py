@@ -44,15 +44,15 @@ def stale(specimen: Specimen, others: Mapping[str, np.ndarray]) -> PatternFindin
         others: Other tensors of the model by name, as the reference has them.
     """
     best, best_share = "", 0.0
-    some = specimen.wrong if specimen.wrong.any() else None
+    mask = specimen.wrong if specimen.wrong.any() else None
     for name, other in others.items():
         if other.shape == specimen.whole_reference.shape and other.dtype.kind not in "USOc":
-            share = specimen.support(same_box(specimen, other), where=some)
+            share = specimen.support(same_box(specimen, other), where=mask)
             if share > best_share:
                 best, best_share = name, share
     if not best:
         return None
-    which = "the target equals" if some is None or some.all() else "the wrong elements equal"
+    which = "the target equals" if mask is None or mask.all() else "the wrong elements equal"
     sentence = f"{which} tensor '{best}': a stale or wrong buffer, or an op that did nothing"
     return PatternFinding("stale", sentence, best_share, {"tensor": best, "explained": best_share})
 
@@ -110,15 +110,15 @@ class Probe:
 
     def first(self) -> "Probe":
         """Return the first places only, for a quick look."""
-        some = slice(_FIRST_PLACES)
-        return Probe(self.shape, self.places[some], self.reference, self.target[some], self.error[some])
+        places = slice(_FIRST_PLACES)
+        return Probe(self.shape, self.places[places], self.reference, self.target[places], self.error[places])
 
 
 def at(array: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return elements at flat indices in float64; of a tensor in any layout, without copying it.
 
     Args:
-        array: Of any shape and real type.
+        array: Array of any shape and real type.
         places: Flat indices in C order, int64.
     """
     picked = array.reshape(-1)[places] if array.flags.c_contiguous else array[np.unravel_index(places, array.shape)]

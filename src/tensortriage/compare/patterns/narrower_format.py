@@ -23,7 +23,7 @@ _HALF_A_LEVEL = 0.505
 """In steps: how far rounding to such values moves, and a hundredth of that for the rounding of the values."""
 
 _FEWEST_VALUES = 8
-"""Distinct values from which on it is told that all are numbers of a format: fewer are so by chance."""
+"""Number of distinct values needed to report that all are numbers of a format: fewer are so by chance."""
 
 _HALF_A_SPACING = 0.5001
 """In spacings: how far rounding to nearest moves, and the rounding of that quotient."""

@@ -54,14 +54,14 @@ def operand_beyond(operands: Mapping[str, np.ndarray], result: np.ndarray) -> Pa
             continue
         largest = max(int(array.max()), -int(array.min()) - 1)
         if largest > np.iinfo(np.uint32).max or (largest > np.iinfo(np.int32).max and array.dtype.kind == "i"):
-            said = f"its operand '{name}' holds {largest:,}, which int32 does not"
+            words = f"its operand '{name}' holds {largest:,}, which int32 does not"
             facts = {"effect": f"reads '{name}' of {largest:,} as if int32 held it", "largest": largest}
-            return PatternFinding("through-type", said, 1.0, facts)
+            return PatternFinding("through-type", words, 1.0, facts)
     return None
 
 
 def _conversions(values: np.ndarray) -> Iterator[tuple[DType, int, str, str, np.ndarray]]:
-    """Yield types that are narrower: bits of a value, what happens to values, what an op does, and what is left."""
+    """Yield narrower types: dtype, bits of a value, effect on values, the op's behaviour, and resulting values."""
     if not values.size:
         return
     own = values.dtype
@@ -101,7 +101,7 @@ def _conversions(values: np.ndarray) -> Iterator[tuple[DType, int, str, str, np.
 
 
 def _is_whole(values: np.ndarray) -> bool:
-    """Return whether floating-point numbers are whole, finite and some beyond what float32 holds exactly."""
+    """Return whether floating-point numbers are whole, finite and partly beyond the exact integers of float32."""
     with np.errstate(all="ignore"):
         return bool(
             np.isfinite(values).all()

@@ -1,7 +1,7 @@
 """The target as a function of the reference: scaled, shifted in value, negated, clipped, zeroed, constant, normalised.
 
-Each candidate function has a parameter or two, fitted to the pair; it is believed when what remains of the error is
-below a tenth, and when so good a fit would not be luck with so few elements.
+Each candidate function has a parameter or two, fitted to the pair; it is believed when the remaining error is below a
+tenth, and when so good a fit would not be luck with so few elements.
 """
 
 import itertools
@@ -29,13 +29,13 @@ _SIGN_FLIPPED = 0.01
 """How far a factor may be from -1 for the sign alone to be flipped: rounding to bf16 makes 0.4 %."""
 
 _CHANGED_SLICE = 0.05
-"""Share of the largest change from which a slice counts as changed; when most are not, it is the place that matters."""
+"""Share of the largest change from which a slice counts as changed; when most are changed, only their place matters."""
 
 _SLICES_OVER_FLOOR = 2.0
-"""Factors of slices are told from 1 where one is so many floors away from it."""
+"""Factors of slices differ from 1 where one is so many floors away from it."""
 
 _CLIPPED_FROM = 0.25
-"""Least excess over the bound, as a share of the largest: what is clipped lies beyond it by anything from nothing on, a
+"""Least excess over the bound, as a share of the largest: clipped elements exceed it by any amount from zero on, a
 rounded constant by one amount."""
 
 _LIMITS = {
@@ -94,7 +94,7 @@ def linear(specimen: Specimen, where: np.ndarray | None = None) -> PatternFindin
 
     Args:
         specimen: The pair.
-        where: Elements of which it is asked, a mask in the shape of the box; None for all.
+        where: The examined elements, a mask in the shape of the box; None for all.
     """
     chosen = specimen.finite if where is None else specimen.finite & where
     reference, target = specimen.reference[chosen], specimen.target[chosen]
@@ -257,15 +257,15 @@ def normalised_elsewhere(specimen: Specimen) -> PatternFinding | None:
         with np.errstate(all="ignore"):
             ours, theirs = change(specimen.reference), change(specimen.target)
             spreads = {axis: (_spread(ours, axis), _spread(theirs, axis)) for axis in axes}
-        for right, taken in itertools.permutations(axes, 2):
+        for right, wrong_axis in itertools.permutations(axes, 2):
             lost = spreads[right][0] < _EQUAL_SUMS and spreads[right][1] > 5 * _EQUAL_SUMS
-            if lost and spreads[taken][1] < _EQUAL_SUMS and spreads[taken][0] > 5 * _EQUAL_SUMS:
+            if lost and spreads[wrong_axis][1] < _EQUAL_SUMS and spreads[wrong_axis][0] > 5 * _EQUAL_SUMS:
                 sentence = (
-                    f"the {words} along axis {right} are equal in the reference, those along axis {taken} in the "
+                    f"the {words} along axis {right} are equal in the reference, those along axis {wrong_axis} in the "
                     "target: normalised along the wrong axis"
                 )
                 return PatternFinding(
-                    "wrong-axis", sentence, 1.0, {"right_axis": right, "axis_taken": taken, "of": words}
+                    "wrong-axis", sentence, 1.0, {"right_axis": right, "axis_taken": wrong_axis, "of": words}
                 )
     return None
 

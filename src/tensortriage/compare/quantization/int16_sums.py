@@ -1,4 +1,4 @@
-"""Products of 8-bit numbers whose pairs are first added in saturating int16: what kernels without VNNI make of them.
+"""Products of 8-bit numbers, added in pairs in saturating int16, as by kernels without VNNI.
 
 So does the x86 instruction VPMADDUBSW (Intel 64 manual), which takes unsigned data and signed weights: 255 * 127 * 2 =
 64770 does not fit in int16, which ends at 32767. Pairs follow each other along the summed axis, from its first number
@@ -24,8 +24,8 @@ class Int16Sums:
     """Sums of two products in int16, and their error.
 
     Attributes:
-        largest: Largest magnitude of a sum of two products; int16 ends at 32767. Where none is beyond, it is what any
-            may be at most.
+        largest: Largest magnitude of a sum of two products; int16 ends at 32767. Where none is beyond, a bound on all
+            of them.
         saturated: Share of the pairs that do not fit, 0 to 1.
         error: Relative RMS error of the whole sums, against the same in int32 and without zero points.
     """
@@ -41,7 +41,7 @@ def saturated_product(data: np.ndarray, weights: np.ndarray, *, moved: bool = Fa
     Args:
         data: uint8 or int8, rows of numbers to be summed over.
         weights: int8, one column per sum.
-        moved: Whether int8 data are moved up by 128, and what that adds is taken off again.
+        moved: Whether int8 data are moved up by 128, and the effect of that is subtracted again.
     """
     exact = data.astype(np.float64) @ weights.astype(np.float64)
     for columns, pairs in _pairs_beyond(data, weights, moved=moved):
@@ -110,7 +110,7 @@ def windows(data: np.ndarray, kernel: tuple[int, ...], zero: int) -> np.ndarray:
 
     Args:
         data: Batch, channels, and as many axes as the kernel has.
-        kernel: Its lengths along those.
+        kernel: Sizes along the kernel's axes.
         zero: Zero point of the data, for axes shorter than the kernel.
     """
     short = [(0, max(0, size - have)) for size, have in zip(kernel, data.shape[2:], strict=True)]

@@ -1,12 +1,12 @@
 """Does a quantizer fit the values that it quantizes? Its error on them against the least that so many bits allow.
 
-A scale that is too small cuts numbers off, one that is too large wastes steps: the squared error splits into what
-clipping costs and what rounding costs, and the best scale balances the two. The yardstick is measured on the same
-numbers: the same quantizer with scale and zero point chosen for them. So a quantizer is judged by a ratio, in dB, and
-says which part is to blame; other axes and zero points are tried to tell a wrong scale from a right one misplaced.
+A scale that is too small cuts numbers off, one that is too large wastes steps: the squared error splits into the cost
+of clipping and the cost of rounding, and the best scale balances the two. The yardstick is measured on the same
+numbers: the same quantizer with scale and zero point chosen for them. So a quantizer is judged by a ratio, in dB, with
+the part that is to blame; other axes and zero points are tried, since a right scale may only be misplaced.
 
 An engine gets a quantizer wrong by misreading its definition: a part left out, taken from elsewhere, or rounded
-otherwise. A misreading is told when it gives the engine's result and the definition does not.
+otherwise. A misreading is reported when it gives the engine's result and the definition does not.
 """
 
 import dataclasses
@@ -27,8 +27,8 @@ _RELU6 = 6.0
 """Where a Clip of mobile networks ends, which a quantizer's range takes over (Sandler et al. 2018, "MobileNetV2")."""
 
 _WIDE_ENOUGH = 0.9
-"""A quantizer without zero point may be symmetric on purpose. Only if its range, were it shifted, would hold this share
-of what was observed is the zero point what is missing; a narrower range is a matter of the scale."""
+"""A quantizer without zero point may be symmetric on purpose. The zero point is missing only if the quantizer's range,
+after a shift, would hold this share of the observed range; a narrower range is a matter of the scale."""
 
 _MISREADING_AGREES = 0.995
 """Share of the elements that a misreading must give exactly: a border case may round the other way."""
@@ -47,7 +47,7 @@ class QuantizerFit:
     """The fit of a quantizer to its numbers.
 
     Attributes:
-        kind: One of `KINDS`: what is wrong with it.
+        kind: One of `KINDS`: the kind of fault.
         error: Relative RMS error of quantizing and dequantizing the numbers.
         best_error: The same with the best scale and zero point of the same granularity.
         clipped: Share of the numbers that are cut off.
@@ -56,8 +56,8 @@ class QuantizerFit:
         representable: Smallest and largest number that the quantizer can make (of any channel).
         scale: Best scale, shaped as the given one.
         zero_point: Best zero point, shaped as the given one.
-        words: What is wrong, for a sentence.
-        cure: What to do about it.
+        words: The fault, for a sentence.
+        cure: Advice.
     """
 
     kind: str
@@ -109,10 +109,10 @@ def calibrate(
     Args:
         numbers: Floating-point tensor before quantization; finite.
         scale: One number, or one per index of ``axis``.
-        zero_point: Of the same shape, or one number whatever its axes; of the quantized type; None for 0.
+        zero_point: Zero point of the same shape, or one number whatever its axes; of the quantized type; None for 0.
         axis: Axis of several scales.
         dtype: An integer type of at most 16 bits.
-        meant: What is known to be meant, whatever the numbers.
+        meant: The intended range or purpose, whatever the numbers.
     """
     x = numbers.astype(np.float64)
     scales = np.asarray(scale, np.float64)
@@ -159,28 +159,28 @@ class Rectifier:
 def activations(candidates: Mapping[str, Rectifier]) -> dict[str, float]:
     """Return which quantizers are the ReLU of their numbers, with where that ends: 6 for a ReLU6, else infinity.
 
-    What a quantizer cuts off below 0 is a ReLU's work when its scale is made for what is left: it fits the rectified
-    numbers. A scale that was made for numbers of both signs, of which the zero point was lost, is about twice too
-    large for that; so is, now and then, one that was calibrated on larger numbers. Those are told apart by the others:
-    where most quantizers of a model that may be a ReLU fit as one, the rest are, too.
+    Cutting off below 0 is a ReLU's work when the scale is made for the rest: it fits the rectified numbers. A scale
+    that was made for numbers of both signs, and lost its zero point, is about twice too large for that; so is, now and
+    then, one that was calibrated on larger numbers. The other quantizers decide between these: where most quantizers of
+    a model that may be a ReLU fit as one, the rest are, too.
 
     Args:
         candidates: Quantizers whose zero point is the lowest integer, behind operators that make both signs
             (`tensortriage.model.quantization.qdq.may_rectify`), by a name; numbers are finite.
     """
-    told = rectifiers(candidates)
-    found = {name: top for name, (top, kind) in told.items() if kind == "fits"}
-    large = {name: top for name, (top, kind) in told.items() if kind == "scale-too-large"}
+    possible = rectifiers(candidates)
+    found = {name: top for name, (top, kind) in possible.items() if kind == "fits"}
+    large = {name: top for name, (top, kind) in possible.items() if kind == "scale-too-large"}
     return found | (large if len(found) > len(large) else {})
 
 
 def rectifiers(candidates: Mapping[str, Rectifier]) -> dict[str, tuple[float, str]]:
-    """Return which quantizers may be a ReLU: where it would end, and how its scale fits what is left (one of `KINDS`).
+    """Return which quantizers may be a ReLU: its upper end, and the scale's fit to rectified numbers (of `KINDS`).
 
     Args:
         candidates: As for `activations`.
     """
-    told = {}
+    found = {}
     for name, each in candidates.items():
         x, (low, high) = each.numbers, integer_range(each.dtype)
         if each.scale.size != 1 or not ((x < 0).any() and (x > 0).any()):
@@ -188,8 +188,8 @@ def rectifiers(candidates: Mapping[str, Rectifier]) -> dict[str, tuple[float, st
         step = float(each.scale.reshape(()))
         top = _RELU6 if abs(step * (high - low) - _RELU6) <= step else math.inf
         fit = calibrate(np.clip(x, 0.0, top), each.scale, each.zero_point, axis=0, dtype=each.dtype)
-        told[name] = (top, "fits" if top == _RELU6 and fit.kind == "scale-too-large" else fit.kind)
-    return told
+        found[name] = (top, "fits" if top == _RELU6 and fit.kind == "scale-too-large" else fit.kind)
+    return found
 
 
 _SEVEN_BITS = {DType.INT8: (-64.0, 64.0), DType.UINT8: (0.0, 128.0)}
@@ -328,7 +328,7 @@ def misreading(node: Node, operands: Sequence[np.ndarray | None], target: np.nda
     Args:
         node: The operator.
         operands: One array per input.
-        target: What the engine made of them.
+        target: The engine's result.
     """
     if not is_quantizer(node) or node.attributes.get("block_size"):
         return ""

@@ -1,8 +1,8 @@
 """Which of a model's weights an engine's file keeps as integers, and whether they are the model's, rounded.
 
-Files keep weights transposed, with channels last, or a part of one alone, and call them otherwise; so a weight is found
-by its numbers. One that is none of the model's in any order of axes may be one whose numbers were moved: where it holds
-the numbers of a weight that was not found, it is that one.
+Files keep weights transposed, with channels last, or a part of one alone, and under other names; so a weight is found
+by its numbers. If it equals no weight of the model in any order of axes, its numbers may have been moved: it is the
+missing weight whose numbers it holds.
 """
 
 import dataclasses
@@ -16,10 +16,12 @@ from tensortriage.compare.judgement.within import is_lost
 from tensortriage.compare.quantization.weight_moves import HALF_A_STEP
 
 _SAMPLED = 512
-"""Numbers that tell whether two weights are one: of others, half are off by more than the weight itself."""
+"""Number of elements that identify a weight: between different weights, half of them differ by more than the weight
+itself."""
 _MOST_AXES = 5
 _DIRECTIONS, _GATES = (1, 2), (3, 4)
-"""Of recurrent operators, whose weights [directions, gates times hidden, ...] files keep apart."""
+"""Axes (directions, gates) of recurrent operators' weights [directions, gates times hidden, ...], whose parts files
+keep apart."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class StoredWeight:
     """A weight as a file keeps it.
 
     Attributes:
-        numbers: What its integers stand for.
+        numbers: The real numbers that its integers encode.
         step: Distance between neighbouring numbers of its format; broadcasts to the shape.
     """
 
@@ -37,7 +39,7 @@ class StoredWeight:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WeightView:
-    """A part of a constant of the model, in the order in which a file keeps it.
+    """A part of a constant of the model, in a file's order of axes.
 
     Attributes:
         name: The constant.
@@ -66,7 +68,7 @@ class FoundWeight:
 
     Attributes:
         stored: As the file keeps it.
-        view: Where it is in the model.
+        view: Its place in the model.
         was: The model's own numbers, in the shape of the file's.
     """
 
@@ -96,7 +98,7 @@ def placed(stored: Sequence[StoredWeight], constants: Mapping[str, np.ndarray]) 
 
     Args:
         stored: The weights of a file.
-        constants: Those of the model, by name.
+        constants: Constants of the model, by name.
     """
     found: list[tuple[FoundWeight, ...]] = []
     views = [list(_views(weight.numbers.size, constants)) for weight in stored]
@@ -105,10 +107,10 @@ def placed(stored: Sequence[StoredWeight], constants: Mapping[str, np.ndarray]) 
         best = int(np.argmin(errors)) if errors else -1
         near = [offered[best]] if errors and not is_lost(errors[best]) else []
         found.append(tuple(_placed(weight, view, constants) for view in near))
-    taken = {(each.view.name, each.view.part) for ways in found for each in ways}
+    assigned = {(each.view.name, each.view.part) for ways in found for each in ways}
     for number, (weight, offered) in enumerate(zip(stored, views, strict=True)):
         if not found[number]:
-            left = [view for view in offered if (view.name, view.part) not in taken]
+            left = [view for view in offered if (view.name, view.part) not in assigned]
             found[number] = _by_numbers_alone(weight, left, constants)
     return found
 

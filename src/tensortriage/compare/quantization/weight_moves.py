@@ -1,9 +1,9 @@
 """Changes that make a quantized weight hold other numbers than the original's: moved or rescaled rows.
 
-Rounding moves a number by half a step. A row all of whose numbers are half a step from those of another row, or from a
-multiple of its own, was that before it was rounded: methods that choose among roundings, or make up for them, move
-numbers one by one. Methods that rescale rows do it in two places, which leaves the model what it was; so whoever asks
-has to know that the model is another one.
+Rounding moves a number by half a step. If all numbers of a row are half a step from those of another row, or from a
+multiple of its own, the row was that before it was rounded: methods that choose among roundings, or compensate for
+them, move numbers one by one. Methods that rescale rows do it in two places, which leaves the model equivalent; so a
+caller has to know that the model was changed.
 """
 
 import dataclasses
@@ -17,15 +17,15 @@ HALF_A_STEP = 0.5 + 1e-3
 """In steps; a folded normalization is computed in float32, which moves an int8 by a 10^-5th of the step at most."""
 
 _FEWEST_IN_ROW = 9
-"""Numbers of a row that can be told from others: at 4 bits one in six lies within half a step of any, and a factor fits
-one; so that of a thousand rows of nine a row meets one by chance in one of a thousand cases."""
+"""Number of elements that make a row recognizable: at 4 bits one in six lies within half a step of any, and a factor
+fits one; so that of a thousand rows of nine a row meets one by chance in one of a thousand cases."""
 
 _FAR_IN_STEPS, _MOST_FAR = 8.0, 0.1
 """Steps from its original beyond which one number of a quantized weight is another, where no more than this share of
 the weight is over a step away. Methods that make up for rounding move many numbers, each by a few steps."""
 
 _MOST_SOUGHT = 64
-"""Rows that are looked for in other places: enough to tell what was done to a weight."""
+"""Number of rows that are looked for in other places: enough to recognize the change of a weight."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,7 +33,6 @@ class WeightMove:
     """The change of one row.
 
     Attributes:
-        row: Its index.
         axis: The axis along which rows are counted.
         other: Index of the original's row with the same numbers; the row's own where it did not move.
         factor: Factor of its numbers against that row's, as precisely as rounding allows.
@@ -91,7 +90,7 @@ def moved(was: np.ndarray, now: np.ndarray, moves: Sequence[WeightMove]) -> tupl
     Args:
         was: The original's numbers.
         now: The dequantized ones, of the same shape.
-        moves: What `weight_moves` found.
+        moves: The result of `weight_moves`.
     """
     there, rounded = was.astype(np.float32), was.astype(np.float32)
     for move in moves:
@@ -130,14 +129,14 @@ def _moves(was: np.ndarray, now: np.ndarray, steps: np.ndarray, axis: int) -> tu
 
 
 def _factor(was: np.ndarray, now: np.ndarray, steps: np.ndarray) -> float | None:
-    """Return a factor by which numbers, multiplied and rounded, are others; None when there is none.
+    """Return a factor that turns numbers, multiplied and rounded, into others; None when there is none.
 
-    Each number leaves an interval of factors; what is looked for lies in all of them.
+    Each number leaves an interval of factors; the factor lies in all of them.
     """
     room = HALF_A_STEP * steps
-    some = was != 0.0
-    if (np.abs(now[~some]) > room[~some]).any() or not some.any():
+    nonzero = was != 0.0
+    if (np.abs(now[~nonzero]) > room[~nonzero]).any() or not nonzero.any():
         return None
-    ends = (now[some] - room[some]) / was[some], (now[some] + room[some]) / was[some]
+    ends = (now[nonzero] - room[nonzero]) / was[nonzero], (now[nonzero] + room[nonzero]) / was[nonzero]
     least, most = float(np.minimum(*ends).max()), float(np.maximum(*ends).min())
     return (least + most) / 2.0 if least <= most else None

@@ -1,12 +1,12 @@
 """Outputs behind a decision (an ArgMax, a TopK, a suppression of boxes), compared in two steps.
 
-First the decision: is what the target picked a valid pick of scores that are off by no more than a healthy engine's?
-Then the rest: the reference computes on *with the target's picks*, and what it makes of them is what the target's
-outputs should be. So boxes in another order, a token that was a tie and all that follows from it, are compared with
-what they should be then, by the same floors as any output, and floors are not blown up by picks that rounding changes.
+First the decision: is the target's pick a valid one of scores within a healthy engine's error? Then the rest: the
+reference continues *with the target's picks*, and its outputs are then the right ones for the target. So boxes in
+another order, or a token that was a tie with all its consequences, are compared with the right values in that case, by
+the same floors as any output, and picks that rounding changes do not inflate the floors.
 
-Decisions that no output shows are asked for. Where that moves the outputs, because the engine fuses other ops then,
-what it decides by itself is not seen; picks of healthy engines are tried as well, valid ones only.
+Decisions that no output shows are read from the target by marking them. Where that moves the outputs, because the
+engine then fuses other ops, its own decision stays unseen; picks of healthy engines are tried as well, valid ones only.
 """
 
 import contextlib
@@ -54,8 +54,8 @@ class Decided:
     """The target's decisions on one feed, and the outputs that depend on them.
 
     Attributes:
-        fp32: Every decision, judged by what a healthy fp32 engine may make of the scores; by the name of its indices.
-        target: The same, by what a healthy engine in the target's format may.
+        fp32: Every decision, judged by a healthy fp32 engine's error in the scores, by the name of its indices.
+        target: Every decision, judged by the error of a healthy engine in the target's format.
         behind: Output to the decisions it depends on.
         metrics: Outputs against the reference that takes the target's decisions.
         floors: Noise floors of these.
@@ -92,8 +92,8 @@ class Picks:
         ours: The reference's indices, by the name of the value.
         theirs: The target's.
         reach: The values that depend on each.
-        unsure: Values whose indices the target was asked for, where asking moved its outputs: what it decides when it
-            is not asked may be something else.
+        unsure: Values whose indices were marked on the target, where marking moved its outputs: its decision without
+            marks may differ.
     """
 
     decisions: tuple[Decision, ...]
@@ -110,11 +110,11 @@ def follow(inv: Investigation, feed: Feed, *, golden: Arrays, outputs: Arrays, a
         inv: The investigation; its model, reference and target are asked.
         feed: The feed.
         golden: Values of the reference, by name.
-        outputs: The same values of the target.
-        ask: Engine and model that can be asked for decisions that no output shows; None when there is none.
+        outputs: The target's values of the same names.
+        ask: Engine and model that can show decisions behind the outputs; None when there is none.
 
     Returns:
-        None when the outputs do not depend on decisions, or what the target decided cannot be known.
+        None when the outputs do not depend on decisions, or the target's decision cannot be known.
     """
     names = [name for name in golden if name in outputs and inv.model.graph.producer(name) is not None]
     try:
@@ -148,7 +148,7 @@ def _unexplained(decided: Decided) -> float:
 def _healthy_picks(inv: Investigation, feed: Feed, picks: Picks) -> Iterator[Picks]:
     """Yield the decisions of healthy engines and of the reference, as replacements for the target's.
 
-    Of valid picks nobody saw, those are likely the target's that make its outputs.
+    Of valid, unseen picks, the likely ones of the target are those that make its outputs.
     """
     model = inv.model
     specs = value_specs(model, {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()})
@@ -184,19 +184,19 @@ def picks_of(
     unseen = [value for value, name in shown.items() if name != value]
     ours = inv.lab.values(_shows(inv, feed), inv.model, feed, unseen, specs=specs)
     reach = {each.value: decided_values(graph, each) for each in decisions}
-    beside = [name for name in names if any(name in reach[value] for value in hidden)]
-    asked: TensorStore = MemoryStore({})
+    neighbours = [name for name in names if any(name in reach[value] for value in hidden)]
+    marked: TensorStore = MemoryStore({})
     if ask and hidden:
-        asked = inv.lab.values(*ask, feed, [*hidden, *beside], specs=specs)
-    moved = any(not np.array_equal(asked[name], outputs[name], equal_nan=asked[name].dtype.kind == "f")
-                for name in beside if name in asked)  # fmt: skip
+        marked = inv.lab.values(*ask, feed, [*hidden, *neighbours], specs=specs)
+    moved = any(not np.array_equal(marked[name], outputs[name], equal_nan=marked[name].dtype.kind == "f")
+                for name in neighbours if name in marked)  # fmt: skip
     mine, theirs = {}, {}
     for each in decisions:
         name = shown[each.value]
         own = golden[name] if name == each.value else ours[each.value]
         shape = (-1, 3) if each.kind is DecisionKind.BOXES else own.shape
         mine[each.value] = (golden[name].reshape(shape) if name else own).astype(np.int64)
-        theirs[each.value] = (outputs[name] if name else asked[each.value]).reshape(shape).astype(np.int64)
+        theirs[each.value] = (outputs[name] if name else marked[each.value]).reshape(shape).astype(np.int64)
     return Picks(decisions, mine, theirs, reach, tuple(hidden) if moved else ())
 
 
@@ -212,9 +212,9 @@ def _followed(inv: Investigation, feed: Feed, picks: Picks, golden: Arrays, outp
     shown = inv.lab.values(_shows(inv, feed), model, feed, wanted, specs=value_specs(model, fed))
     run = {name: np.asarray(shown[name]) for name in shown.names()}
     values = {**feed.tensors, **run} | {n: graph.weight(n) for n in [*operands, *limits] if n in graph.constants}
-    asked = list(dict.fromkeys([*outputs, *made]))
-    short = needed_for(model, asked)
-    specs = value_specs(short, {**fed, **{name: ValueSpec.of(name, run[name]) for name in asked}})
+    names_wanted = list(dict.fromkeys([*outputs, *made]))
+    short = needed_for(model, names_wanted)
+    specs = value_specs(short, {**fed, **{name: ValueSpec.of(name, run[name]) for name in names_wanted}})
     setting = inv.setting(feed, short)
     radii = score_radii(setting, {name: values[name] for name in operands}, specs=specs)
     behind = {n: tuple(each.value for each in picks.decisions if n in picks.reach[each.value]) for n in outputs}
@@ -236,14 +236,14 @@ def _alone(inv: Investigation, feed: Feed) -> bool:
 
 
 def _shows(inv: Investigation, feed: Feed) -> EngineSpec:
-    """Return who shows the scores of decisions: the reference, if it shows more than outputs."""
+    """Return the engine that shows the scores of decisions: the reference, if it shows more than outputs."""
     return PLAIN if _alone(inv, feed) else inv.question.reference
 
 
 def _judged(
     picks: Picks, values: Arrays, again: Arrays, radii: Radii
 ) -> tuple[dict[str, RankedComparison], dict[str, RankedComparison], dict[str, bool]]:
-    """Judge every decision at both radii, and say which are the reference's own.
+    """Judge every decision at both radii, and return which equal the reference's.
 
     After a decision that is not, the reference's own later ones are those it made when it went on with the target's.
     """
@@ -267,7 +267,7 @@ def judge_decision(
     """Judge one decision of the target.
 
     Args:
-        decision: What decides.
+        decision: The decision, with its values.
         reference: The reference's indices.
         target: The target's.
         values: The reference's values by name: the decision's operands and limits.

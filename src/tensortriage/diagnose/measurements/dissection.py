@@ -1,4 +1,4 @@
-"""Patterns of the errors that a verdict rests on: patterns of the worst output, and of what each culprit computes.
+"""Patterns of the errors that a verdict rests on: of the worst output, and of each culprit's result.
 
 A verdict says which op is wrong; the pattern of its error often says how (`tensortriage.compare.patterns.anatomy`). A
 culprit's error is looked at where it originates: in the op's result on golden inputs, or, where that was not needed or
@@ -23,7 +23,7 @@ MOST_CULPRITS = 3
 """Culprits whose errors are looked at, the most influential ones."""
 
 Patterns = Mapping[str, Anatomy]
-"""Value name to what is peculiar about its error, the strongest first; nothing where it is as any other."""
+"""Value name to the peculiarities of its error, the strongest first; nothing for an ordinary error."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Dissection:
 
     Attributes:
         output: Sentences about the worst output's, the strongest first.
-        culprits: Likewise of what culprits compute, by value.
+        culprits: Likewise of the culprits' results, by value.
     """
 
     output: Sequence[str] = ()

@@ -32,7 +32,7 @@ from tensortriage.runs.analyses.ranges import Ranges
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A quantized model whose quantizers were changed for the better.
+    """A quantized model with better quantizers.
 
     Attributes:
         output: The output that was worst.
@@ -157,7 +157,7 @@ class Evidence:
         quantization: Cost of the target's model as a sound quantization of the reference's; None when it is none.
         in_context: Figures of every value of the instrumented target.
         in_context_moved: Outputs that marking every value changed.
-        in_context_judged: Its outputs judged by the user's tolerance; empty without one.
+        in_context_judged: Judgements of its outputs by the user's tolerance; empty without one.
         rounded: The conclusion that rounding explains the outputs, not the inner values; valid unless an op is blamed.
         explained: Outputs that stages of the judge's walk explain, with their rows.
         local: Local errors.
@@ -177,7 +177,7 @@ class Evidence:
         builds_compared: Builds of the deployed model whose outputs were compared.
         builds_choose: Choices of only part of these builds, where they make all of them healthy.
         unasked: Questions about rows of the batch that were left out, each with its reason.
-        concluded: What the ladder has ended with, for those who are asked about that.
+        concluded: The ladder's verdict, for questions that follow it.
     """
 
     model_diff: Correspondence | None = None
@@ -232,7 +232,7 @@ class Evidence:
         return error_of(figure) if figure else None
 
     def layer_rows(self, inv: Investigation) -> tuple[LayerRow, ...]:
-        """Return one row per captured value; empty when no layer was looked at."""
+        """Return one row per captured value; empty without a layer-wise run."""
         if self.in_context is None and self.local is None and self.floors is None:
             return ()
         rows = []

@@ -1,6 +1,6 @@
 """Functions as the target computes them, with the nodes that make their operands.
 
-A GELU may be approximated, though none of its ops is alone; and no result shows what is rounded inside.
+A GELU may be approximated, though none of its ops is alone; and no result shows the rounding inside.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.values.dtype import DType
 
 MOST_ROUNDS = 4
-"""Rounds of windows that are asked where no region that a target tells is off: two sizes in two positions."""
+"""Rounds of windows that are tried where no region that a target reports is off: two sizes in two positions."""
 
 
 def only_together(inv: Investigation, local: Local, pieces: Sequence[Wired]) -> list[Wired]:
-    """Return the pieces none of whose ops is wrong alone: what fusing them is free to change excuses no such op."""
+    """Return the pieces none of whose ops is wrong alone: the freedoms of fusion excuse no wrong op."""
     graph, wrong = inv.model.graph, {*suspicious(local)}
     return [piece for piece in pieces if wrong.isdisjoint(v for name in piece.nodes for v in graph.node(name).outputs)]
 
@@ -38,7 +38,7 @@ def function_pieces(inv: Investigation, feed: Feed) -> list[Wired]:
 
 
 def few_together(inv: Investigation, feed: Feed) -> list[Wired]:
-    """Return regions, or windows of a few ops, as the target computes them: the first round of which some are off."""
+    """Return regions, or windows of a few ops, as the target computes them, of the first round that has wrong ones."""
     nodes = runnable(inv, feed)
     for words, sets in [("regions", regions_of(inv, nodes)), *itertools.islice(tiles(nodes), MOST_ROUNDS)]:
         with contextlib.suppress(EngineError, ModelError):  # others may build
@@ -51,7 +51,7 @@ def few_together(inv: Investigation, feed: Feed) -> list[Wired]:
 def may_round_inside(inv: Investigation, ratios: Sequence[float | None]) -> bool:
     """Return whether a healthy kernel of 16 bits may be as far off as errors over their floors are.
 
-    Narrower formats are those of operands: what is inside a kernel is wider, and rounds no more often.
+    Narrower formats are those of operands: values inside a kernel are wider, and are not rounded more often.
     """
     halves = inv.precision.dtype in (DType.FLOAT16, DType.BFLOAT16)
     return halves and not any(map(beyond_inner_roundings, ratios))

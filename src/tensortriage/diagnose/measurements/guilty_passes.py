@@ -1,4 +1,4 @@
-"""The fewest optimizer passes whose presence makes a target wrong, or has it refuse a model; found by group testing."""
+"""The fewest optimizer passes by which a target is wrong, or refuses a model; found by group testing."""
 
 from collections.abc import Callable, Sequence
 

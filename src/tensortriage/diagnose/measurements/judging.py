@@ -1,4 +1,4 @@
-"""The judge of an investigation: what it may ask of the target, and which outputs of a feed it is asked about."""
+"""The judge of an investigation: the target's inner values that it may request, and the outputs of a feed to judge."""
 
 import contextlib
 import math
@@ -38,10 +38,10 @@ class Seen:
     Args:
         inv: The investigation.
         feed: The feed.
-        inside: Figures of values in the target's own run; None where they are asked for when that is needed.
-        local: Its ops run one by one; None where that was not asked yet.
+        inside: Figures of values in the target's own run; None where they are measured on demand.
+        local: Its ops run one by one; None before that was done.
         refused: Why the ops do not run one by one, where that is known.
-        pieces: Functions as it computes them; None where these are asked for when that is needed.
+        pieces: Functions as it computes them; None where these are measured on demand.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Seen:
         return self._inside
 
     def alone(self, *, asked: bool = True) -> Local | None:
-        """Return its ops run one by one; None where it cannot run them, or if unknown and not ``asked``."""
+        """Return its ops run one by one; None where it cannot run them, or if they were not run and not ``asked``."""
         if self.local is None and asked and not self.refused:
             try:
                 self.local = local_errors(self._inv, self._feed)
@@ -75,7 +75,7 @@ class Seen:
         return self.local
 
     def are_harmless(self, values: Sequence[str]) -> bool:
-        """Return whether what some ops are off by alone does not make the error, injected into the reference's run."""
+        """Return whether the local errors of some ops, injected into the reference's run, do not make the error."""
         if self.local is None or any(value not in self.local.arrays for value in values):
             return False
         with contextlib.suppress(EngineError):
@@ -105,7 +105,7 @@ def judge_of(
     Args:
         inv: The investigation.
         result: The outputs; their parts are judged as if they were outputs.
-        floors: Those of every layer; None for the outputs' own.
+        floors: Floors of every layer; None for the outputs' own.
         seen: Further observations of the target; None without any.
     """
     failing = {name: result.figures[name] for name, within in result.within.items() if not within}

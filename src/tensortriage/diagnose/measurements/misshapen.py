@@ -1,6 +1,6 @@
 """An op whose result has another shape or type than the reference's is wrong, whatever its numbers are.
 
-Such a result cannot be injected into the reference's run to see what it does to the outputs; it need not be, as no
+Such a result cannot be injected into the reference's run to measure its effect on the outputs. It need not be, as no
 freedom of an engine changes shapes.
 """
 
@@ -22,7 +22,7 @@ MOST_NAMED = 10
 
 
 ALONE, OWN_RUN = ("is wrong in isolation on", "on golden inputs"), ("is wrong in the full run of", "there")
-"""Where a result was seen, and on what operands."""
+"""Where a result was seen, and its operands."""
 
 
 def of_another_shape(
@@ -33,7 +33,7 @@ def of_another_shape(
     Args:
         inv: The investigation.
         misshapen: By value, how its shape or type is another.
-        seen: Where, and on what operands.
+        seen: The place of the results, and their operands.
     """
     culprits = []
     for value in inv.question.values:

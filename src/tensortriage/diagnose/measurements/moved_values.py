@@ -1,8 +1,8 @@
-"""Right numbers in wrong places: what says that a tensor, or a set of outputs, is the right one in another order.
+"""Right numbers in wrong places: whether a tensor, or a set of outputs, is the right one in another order.
 
-Orders are asked for by themselves, for some look like something else too: a transposed Softmax is also one of the wrong
-axis. A pattern counts when it explains nine tenths of the squared error and not by luck (`compare.finding`): it is
-recognised under the rounding of any format, and rounding alone is never taken for one.
+Orders are tried alone, for some look like something else too: a transposed Softmax is also one of the wrong axis. A
+pattern counts when it explains nine tenths of the squared error and not by luck (`compare.finding`): it is recognised
+under the rounding of any format, and rounding alone is never mistaken for one.
 """
 
 import math
@@ -72,7 +72,7 @@ def exchanged(
 
     Args:
         reference: The outputs as they should be.
-        target: Those that are wrong.
+        target: The wrong outputs.
         limits: Largest relative error of each that is no fault.
 
     Returns:
@@ -93,9 +93,9 @@ def recognised(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndar
 
     For outputs that cannot be compared by name: their names are unknown, or their shapes differ.
     """
-    told = [
+    orders = [
         f"'{match.target}' holds '{match.reference}'{_WORDS[match.relation]}"
         for match in by_value(reference, target)
         if match.target != match.reference
     ]
-    return ", ".join(told[:4])
+    return ", ".join(orders[:4])

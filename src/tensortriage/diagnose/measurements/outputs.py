@@ -68,13 +68,12 @@ class FeedResult:
     """The model's outputs on one feed.
 
     Attributes:
-        feed: The feed.
         metrics: Deployed target against reference, by output name.
         floors: Noise floors of the outputs.
         errors: Relative errors, by output name.
         within: Whether each output passes.
-        decided: Of outputs that an ArgMax, a TopK or a suppression of boxes decides: what was decided. Their figures
-            are then those against the reference that took the target's decisions, where these are valid.
+        decided: The decision, for outputs that an ArgMax, a TopK or a suppression of boxes decides. Their figures then
+            compare with a reference that took the target's decisions, where these are valid.
         parts: Figures of the parts that outputs are composed of, by name, which are judged as outputs are.
     """
 
@@ -104,7 +103,7 @@ class FeedResult:
 
         Args:
             name: The output.
-            noise: What scores may be off by, e.g. ``bf16's rounding``.
+            noise: The cause of errors in scores, e.g. ``bf16's rounding``.
         """
         words = f"is off by {error_size(self.errors[name])}"
         if self.measure(name) == UNEQUAL:
@@ -147,9 +146,9 @@ class FeedResult:
 def output_floors(inv: Investigation) -> Floors:
     """Return the floors of the model's outputs: the largest over the first feeds (relative floors vary little).
 
-    In a format whose error is predicted the layers are always asked for later, and the evaluations are the same: the
-    floors of every layer are measured at once on a single feed, and on several where all tensors are small together.
-    In fp32 nothing else is asked of a target that agrees.
+    In a format whose error is predicted the layers always follow later, and the evaluations are the same: the floors of
+    every layer are measured at once on a single feed, and on several where all tensors are small together. In fp32
+    nothing else is measured on a target that agrees.
     """
     outputs = judged_outputs(inv)
     found: list[Floors] = []
@@ -187,7 +186,7 @@ def judged_outputs(inv: Investigation) -> list[str]:
 
 
 def measured_with(inv: Investigation, specs: Mapping[str, ValueSpec]) -> tuple[list[str], str]:
-    """Return the values whose floors are measured with those of the outputs, and what they are; see `output_floors`."""
+    """Return the values whose floors are measured with those of the outputs, and their meaning; see `output_floors`."""
     small = len(inv.question.feeds) == 1 or sum(size_of(specs.get(n)) for n in inv.question.values) <= WHOLE_BYTES
     if inv.precision in PREDICTED and small:
         return list(inv.question.values), EVERY_LAYER
@@ -198,7 +197,7 @@ def measured_with(inv: Investigation, specs: Mapping[str, ValueSpec]) -> tuple[l
 def seeing(
     inv: Investigation, feed: Feed, values: Sequence[str], what: str
 ) -> Iterator[Callable[[str, np.ndarray], None] | None]:
-    """Return a listener to evaluated values: what the format cannot hold is seen where all of them are."""
+    """Return a listener to evaluated values: values beyond the format are found where all of them are evaluated."""
     if inv.precision not in ROUNDED or what != EVERY_LAYER:
         yield None
         return
@@ -212,8 +211,8 @@ class OutputFigures:
 
     Attributes:
         metrics: Against the reference's, by name.
-        decided: What was decided on the way, when outputs depend on decisions.
-        judged: What the user's tolerance said of the tensors while they were at hand; empty without one.
+        decided: The decisions and their judgement, when outputs depend on decisions.
+        judged: The user's tolerance's judgement of the tensors; empty without one.
         parts: Figures of the parts that outputs are composed of, by name.
     """
 
@@ -246,7 +245,7 @@ def measured_outputs(
     Args:
         inv: The investigation.
         feed: The feed.
-        outputs: What was computed.
+        outputs: The outputs.
         spec: The engine that computed it; None for the target.
         model: The model it ran; None for the one that is investigated.
 
@@ -325,7 +324,7 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation, verdict: Ve
     Args:
         results: Outputs on every feed.
         inv: The investigation.
-        verdict: What came of it, with the explanations that allow what fp32 engines would not be off by.
+        verdict: The verdict, whose explanations allow the errors that fp32 engines would not have.
     """
     rows: list[OutputRow] = []
     plainly = BY_FLOOR if inv.question.tolerance is None else BY_TOLERANCE

@@ -52,14 +52,14 @@ WORDS = {
 
 
 MOST_NAMED = 5
-"""Ops that a verdict takes from an engine's message at most; an engine that lists more names what it was given."""
+"""Ops that a verdict takes from an engine's message at most; an engine that lists more repeats its input."""
 
 
 def failed(inv: Investigation, error: EngineError, feed: Feed) -> Conclusion:
     """Return the verdict for a target that could not be built or run at all; the ops that it names are the culprits.
 
-    Of a refusal that names none, the node is looked for with which it begins. Safer options with which the target runs
-    are told.
+    If a refusal names no node, the node with which it begins is searched. Safer options with which the target runs are
+    reported.
     """
     outcome = Outcome.of(error)
     if outcome.kind is OutcomeKind.HANG:
@@ -95,7 +95,8 @@ def failed(inv: Investigation, error: EngineError, feed: Feed) -> Conclusion:
 def _runs_with(inv: Investigation, feed: Feed) -> tuple[str, Mapping[str, str]] | None:
     """Return the options nearest to the given ones with which the target runs, in words and whole; None for none.
 
-    Nor where it also runs with the given ones, and fails now and then: one run says nothing of other options.
+    None as well where it also runs with the given ones, and fails now and then: one run proves nothing about other
+    options.
     """
     target = inv.question.target
     engine = resolve(target).engine
@@ -157,8 +158,9 @@ def _beyond_the_limit(inv: Investigation, error: EngineError, limit: int) -> Con
 def nodes_in(message: str, graph: Graph) -> list[Node]:
     """Return the nodes that a message names, in the order of the message.
 
-    A node is named where its name is a word of its own; that of an operator says nothing, since messages name operators
-    too. Where no node is, its outputs count if the operator is named as well, as in OpenVINO's ``<Node(Mod): y>``.
+    A node is named where its name is a word of its own; an operator's name proves nothing, since messages name
+    operators too. Where no node is named, its outputs count if the operator is named as well, as in OpenVINO's
+    ``<Node(Mod): y>``.
     """
     operators = {node.op_type for node in graph.nodes}
     found = [
@@ -180,7 +182,7 @@ def word(name: str, text: str, *, behind: str = r"(?<![\w/])(?<!\w\.)") -> re.Ma
     Args:
         name: The name.
         text: The text.
-        behind: A regular expression for what the name must stand behind.
+        behind: A regular expression for the text before the name.
     """
     if not name or name not in text:  # a plain look is a hundred times faster
         return None

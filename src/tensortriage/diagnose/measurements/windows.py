@@ -19,12 +19,12 @@ from tensortriage.model.ir.graph import Graph
 
 SMALLEST_TILE = 4
 GROWTH = 4
-"""Tiles have 4, 16, 64, ... ops: each size costs two builds, and what is found is shrunk afterwards anyway."""
+"""Tiles have 4, 16, 64, ... ops: each size costs two builds, and wrong tiles are shrunk afterwards anyway."""
 
 SEEDS = 3
 """Jumps of the in-context error around which windows are grown."""
 
-FUNCTIONS = "functions with what feeds them"
+FUNCTIONS = "functions with the ops that feed them"
 """The round of `functions_with_makers`."""
 
 Round = tuple[str, list[tuple[str, ...]]]
@@ -38,7 +38,7 @@ def rounds(inv: Investigation, evidence: Evidence, nodes: Sequence[str], *, trus
         inv: The investigation.
         evidence: In-context errors and floors, where they were measured.
         nodes: The nodes that can be run on golden values, in topological order.
-        trusted: Whether the instrumented run fails as the deployed one does, so that its figures say something.
+        trusted: Whether the instrumented run fails as the deployed one does, so that its figures count.
     """
     graph, fixed = inv.model.graph, made_of_constants(inv.model.graph)
     own = [name for name in nodes if name not in fixed]
@@ -113,8 +113,8 @@ def regions_of(inv: Investigation, nodes: Collection[str]) -> list[tuple[str, ..
 def functions_with_makers(inv: Investigation, nodes: Collection[str]) -> list[tuple[str, ...]]:
     """Return the target's regions around a function, each with the regions that make its operands.
 
-    A plan may be that of a front end, whose compiler fuses on: a product, its bias and the activation behind them is
-    what is fused most.
+    A plan may be that of a front end, whose compiler fuses on: most often a product, its bias and the activation behind
+    them.
     """
     try:
         plan = inv.lab.plan(inv.question.target, inv.model)
@@ -150,11 +150,11 @@ def multiple(plan: Plan, nodes: Collection[str]) -> Iterator[tuple[str, ...]]:
 
 def disjoint(sets: Iterator[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return sets that share no node; of two that do, the first."""
-    taken: set[str] = set()
+    covered: set[str] = set()
     found = []
     for item in sets:
-        if len(item) > 1 and taken.isdisjoint(item):
-            taken.update(item)
+        if len(item) > 1 and covered.isdisjoint(item):
+            covered.update(item)
             found.append(item)
     return found
 

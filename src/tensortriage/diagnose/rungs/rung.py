@@ -1,4 +1,4 @@
-"""A rung of the ladder: a question with its title, what it reads of the evidence so far, and what it adds to that."""
+"""A rung of the ladder: a question with its title, the evidence that it reads, and the evidence that it adds."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ class Answer:
     """The result of a rung.
 
     Attributes:
-        verdict: What the diagnosis ends with; None to go on.
-        findings: What is known now.
-        question: What the ladder continues with; None for what was asked so far.
+        verdict: The end of the diagnosis; None to go on.
+        findings: Additions to the evidence.
+        question: The question from here on; None for the one so far.
     """
 
     verdict: Conclusion | None = None
@@ -33,12 +33,12 @@ class Rung:
 
     Attributes:
         title: The question, for people.
-        ask: Asks it; returns what it found out, or no more than a verdict, or None to go on.
+        ask: Asks it; returns its findings, or no more than a verdict, or None to go on.
         reads: Fields of `Evidence` that the answer may depend on.
         gives: Fields of `Evidence` that are among its findings.
-        cost: What answering it takes beside what was asked before, for people.
+        cost: The cost of the answer in addition to earlier questions, for people.
         ends: Verdicts that it may end with; none where it only adds to the evidence.
-        after: Title of the question that it is asked next to, of a rung that another package registers.
+        after: Title of the preceding question, for a rung that another package registers.
     """
 
     title: str
@@ -70,8 +70,8 @@ def rung(
         title: The question.
         reads: Names of the fields of `Evidence` that the function reads.
         gives: Names of those that it finds out.
-        cost: What answering it takes.
+        cost: The cost of the answer, for people.
         ends: Verdicts that it may end with.
-        after: Title of the question that it is asked next to, where it is not on the ladder by itself.
+        after: Title of the preceding question, where the ladder does not hold it by itself.
     """
     return lambda ask: Rung(title, ask, frozenset(reads), frozenset(gives), cost, tuple(ends), after)

@@ -2,7 +2,7 @@
 
 Stated confidence is checked against observed correctness by ``bench/truth.py``, decile by decile (bench/RESULTS.md,
 "Truth"): of 459 verdicts stated at 0.9 to 1.0 (0.95 in the mean) 455 were right with their culprit (0.99), of 4 stated
-at 0.85 two, of 2 stated at 0.5 none. Single rows were not observed often enough to be told apart, but for `unfailing`.
+at 0.85 two, of 2 stated at 0.5 none. Single rows were not observed often enough to be separated, but for `unfailing`.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ class Confidence:
 
     Attributes:
         real: Share of such verdicts that are right, on real data.
-        random: Likewise on random data, which may miss what real data do to a model.
+        random: Likewise on random data, which may miss effects of real data on a model.
         reason: Why not more, and not less.
     """
 
@@ -112,8 +112,8 @@ BUILDS_UNTOLD = Confidence(0.95, 0.95, "builds were seen to differ; how often is
 def blamed(explained: float, *, at_most: float = 1.0) -> float:
     """Return the confidence in culprits that explain a share of the output error when injected or undone.
 
-    Half, for what explains nothing is as likely to be innocent as not; the rest grows with the share, and is certain
-    only where injection explains all. Below half of the error nobody is blamed, unless a remedy proved it.
+    Half, for a cause that explains nothing is as likely to be innocent as not; the rest grows with the share, and is
+    certain only where injection explains all. Below half of the error nothing is blamed, unless a remedy proved it.
 
     Args:
         explained: The share.
@@ -126,14 +126,14 @@ FUSED = 0.95
 """Most confidence in a set of ops that is wrong only together: a smaller set may do the same where it was not tried."""
 
 LEAST_BLAMED = 0.5
-"""Share of the error that is taken as explained at least where a culprit is proven in another way (a remedy, a NaN)."""
+"""Share of the error that counts as explained at least where a culprit is proven in another way (a remedy, a NaN)."""
 
 
 def unfailing(samples: int, inputs: str) -> float:
     """Return the confidence in a match: of those on one feed of the corpus, 96 % were right (``bench/truth.py``).
 
-    More samples divide what is missed. On random data more than twice as much is taken to be missed, which was not
-    measured: they do not do to a model what real data do.
+    More samples divide the chance of a miss. On random data more than twice that chance is assumed, which was not
+    measured: their effect on a model is not that of real data.
     """
     return 1.0 - (0.04 if inputs == "real" else 0.1) / samples
 

@@ -11,9 +11,8 @@ class Configuration:
 
     Attributes:
         works: The most aggressive configuration tried that gives right answers on every feed.
-        breaks: What the first wrong rung sets, in words.
-        broken: Its spec.
-        passes: The fewest optimizer passes whose presence breaks it; empty when the engine does not tell them.
+        breaks: The setting of the first wrong configuration, in words.
+        passes: The fewest optimizer passes whose presence breaks it; empty when the engine does not report them.
         disabled: The passes left out in ``works``.
     """
 

@@ -1,7 +1,7 @@
 """One diagnosis as rungs are handed it: the question, the lab, the reference's values and the record of steps.
 
 It is a frozen value: another question is another investigation, `Investigation.about`, in the same lab and on the same
-record. What a rung needs of one part only, it takes from that part.
+record. A rung takes the part that it needs.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ class Investigation:
     """One diagnosis.
 
     Attributes:
-        golden: The reference's values, of the question that is asked, in the lab where engines are asked.
+        golden: The reference's values for the question, in the lab that asks engines.
         record: The steps so far.
         floors_ahead: Gives the floors of the first feed, which are measured meanwhile, for the reference's outputs on
             it; None where none are.
@@ -52,9 +52,9 @@ class Investigation:
 
         Args:
             question: The question.
-            case: Where everything is kept.
-            listener: Who hears of steps and progress.
-            lab: Where engines are asked, of which others ask as well; None for a lab of its own, in the case.
+            case: The store of all results.
+            listener: Receives steps and progress.
+            lab: The lab that asks engines, shared with others; None for a lab of its own, in the case.
         """
         listener = listener or Silent()
         lab = lab or Lab(
@@ -96,7 +96,8 @@ class Investigation:
 
         Args:
             feed: The feed.
-            model: A model made of the investigation's, such as its ops alone, whose feed it is; None for that itself.
+            model: A model made of the investigation's, such as its ops alone, to be fed with the feed; None for that
+                itself.
         """
         question, golden = self.question, self.golden
         fed = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}

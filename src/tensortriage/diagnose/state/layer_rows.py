@@ -1,4 +1,4 @@
-"""The layer-wise evidence of a diagnosis as plain rows: what reports draw and people sort.
+"""The layer-wise evidence of a diagnosis as plain rows, for reports and for sorting.
 
 Errors are *relative RMS errors*: rms(target - reference) / rms(reference), so that tensors of any size and scale share
 an axis; -20*log10 of it is the SQNR in dB.
@@ -25,7 +25,7 @@ class LayerRow:
         value: ONNX value name.
         node: Name of the node that produces it.
         op_type: Its operator.
-        scope: Dotted path of the module of the source network, empty when the file does not say.
+        scope: Dotted path of the module of the source network, empty when the file does not hold it.
         dtype: Label of the element type.
         shape: Shape on the first feed.
         order: Position in topological order, from 0.
@@ -80,22 +80,22 @@ class OutputRow:
         shape: Shape on the worst feed.
         sqnr_db: Signal to quantisation-noise ratio in dB, larger is better; inf when equal; None like the next but one.
         max_abs_error: Largest absolute error; None for indices.
-        relative_rms_error: RMS error over RMS of the reference; None where that says nothing: of indices and others
-            that are compared exactly.
+        relative_rms_error: RMS error over RMS of the reference; None where that is meaningless: for indices and other
+            values that are compared exactly.
         floor: Relative RMS error that the noise floor (or tolerance) allows; None when not known.
         within: Whether it passes.
-        allowed_by: What allows what it is off by: ``tolerance``, or names of rows of the judge's registry, joined by a
-            plus; empty where nothing does.
+        allowed_by: The source of the permission: ``tolerance``, or names of rows of the judge's registry, joined by a
+            plus; empty where the error is beyond all of them.
         nonfinite_target: NaN and Inf elements that the reference does not have.
         feed: Name of the worst feed.
         predicted: Relative RMS error that rounding to the target's format predicts; equals ``floor`` for fp32.
-        measure: What ``figure`` is, e.g. ``relative RMS error`` or ``share of ranks beyond a tie``.
-        figure: How far the output is from the reference; of outputs that an ArgMax, a TopK or a suppression of boxes
-            decides, from what the reference makes of the target's decisions.
+        measure: Name of ``figure``, e.g. ``relative RMS error`` or ``share of ranks beyond a tie``.
+        figure: Distance of the output from the reference; for outputs that an ArgMax, a TopK or a suppression of boxes
+            decides, from the reference's result for the target's decisions.
         words: The same in words, as the rest of a sentence that begins with the output.
-        needs_sentence: Whether figures do not say how far the output is off: it is compared exactly, or decided.
+        needs_sentence: Whether figures cannot express the error: it is compared exactly, or decided.
         limit: Relative RMS error that a healthy engine of the target's format may have, whatever its hardware; None
-            where a tolerance was given, or that error says nothing.
+            where a tolerance was given, or that error is meaningless.
     """
 
     name: str

@@ -43,8 +43,8 @@ class Record:
     """The steps so far, and their cost.
 
     Args:
-        lab: Where engines are asked, which counts their builds and runs.
-        listener: Who hears of the steps.
+        lab: The lab that asks engines, and counts their builds and runs.
+        listener: Receives the steps.
     """
 
     def __init__(self, lab: Lab, listener: Listener) -> None:

@@ -1,4 +1,4 @@
-"""The result of a diagnosis: one verdict of a closed set, who is to blame, and the path of evidence to it.
+"""The result of a diagnosis: one verdict of a closed set, the culprits, and the path of evidence to it.
 
 Unsure is a verdict of its own (`inconclusive`), never a guess. The dataclasses are the content of ``verdict.json``.
 """
@@ -57,16 +57,17 @@ class Culprit:
         local_error: Relative RMS error of the op run on the target with golden inputs; None when not measured.
         influence: Relative RMS error at the model's outputs when only this local error is injected into the reference.
         floor_ratio: ``local_error`` over the noise floor of this value; None when not measured.
-        reason: One sentence: what this op does wrong, with magnitudes.
-        anatomy: What is peculiar about the error of its result, sentences, the strongest first.
+        reason: One sentence: the op's fault, with magnitudes.
+        anatomy: Peculiarities of its result's error, sentences, the strongest first.
         instances: Nodes at the same place of a repeated block that are wrong as well, itself included; empty outside
             such blocks, or when not looked at.
         alike: How many nodes there are at that place; 0 outside such blocks.
-        change: What was done to it in a changed model, a word of `tensortriage.model.similarity.changes.ChangeKind`;
-            empty for other verdicts.
-        origin: Module, class and line of the source network from which the node was made, as far as the file says.
+        change: The kind of edit in a changed model, a word of `tensortriage.model.similarity.changes.ChangeKind`; empty
+            for other verdicts.
+        origin: Module, class and line of the source network from which the node was made, as far as the file holds
+            them.
         repeated_module: Path of the module in all ``instances``, ``*`` for the number of the copy; empty without them.
-        effect: What its error is, as a predicate: ``returns 1.03 times the right value``; empty where none is known.
+        effect: Its error as a predicate: ``returns 1.03 times the right value``; empty where none is known.
         shown_at: The value of the user's model at which it shows first, where it is an op of another file.
     """
 
@@ -112,8 +113,8 @@ class ShapeRow:
 
     Attributes:
         shape: Sizes of the swept dimensions, e.g. ``batch=8, seq=16``.
-        outcome: ``match``, ``rounding`` (explained by the format), ``wrong``, the word of the verdict that a failure of
-            the target stands for, ``reference-failed``, or ``not-asked``.
+        outcome: ``match``, ``rounding`` (explained by the format), ``wrong``, the word of the verdict on a target that
+            fails, ``reference-failed``, or ``not-asked``.
         output: The worst output; empty when none was compared.
         error: Its relative RMS error.
         floor_ratio: ``error`` over the fp32 noise floor.
@@ -141,14 +142,14 @@ class Remedy:
         kind: ``sanitize``, ``keep-fp32``, ``breakers``, ``engine-option``, ``calibrate`` or ``seven-bit-weights``.
         summary: One sentence.
         nodes: Nodes that are kept in fp32.
-        target: Spec of the engine with which it was tried.
+        target: Spec of the engine that tried it.
         error_before: Largest relative RMS error of an output without it.
         error_after: The same with it, over all feeds that were compared.
         file: The changed model, where one was written.
         metric: Mean of the user's metric with it; None without one.
-        right: Whether what is left will do: by the metric where there is one, else by limits, and in 8 bits by a tenth
-            of the signal.
-        note: What to know of the file: how it is run, or why none is written.
+        right: Whether the remaining error is acceptable: by the metric where there is one, else by limits, and in 8
+            bits by a tenth of the signal.
+        note: How to run the file, or why none is written.
     """
 
     kind: str
@@ -168,13 +169,13 @@ class ReproFacts:
     """The smallest case of a diagnosis: the culprit alone, with its inputs and expected outputs.
 
     Attributes:
-        folder: Where it is, within the case.
+        folder: Its path within the case.
         nodes: Names of its nodes.
         failure: How it fails.
         confirmed: Whether it failed the same way in a fresh process.
-        module: The PyTorch module that lies beside the nodes, with class and line; empty for none.
+        module: The PyTorch module of the nodes, in the same folder, with class and line; empty for none.
         anew: Whether the module is wrong when it is exported again by the PyTorch here; None when that is not known.
-        otherwise: What the fresh process did instead; empty where confirmed.
+        otherwise: Behaviour of the fresh process where it differs; empty where confirmed.
     """
 
     folder: str
@@ -210,7 +211,7 @@ class Conclusion:
     """The conclusion that ends the ladder; the verdict is written from it and from later findings.
 
     Attributes:
-        kind: Of the verdict.
+        kind: Kind of the verdict.
         confidence: How sure it is, as of `Verdict` or by the origin of the inputs.
         summary: One sentence for people.
         culprits: Most influential first; empty when there is none to name.
@@ -248,18 +249,18 @@ class Verdict(Result):
         inputs: ``real`` or ``random``.
         steps: The path taken through the guide.
         next: Commands to run next, the most useful first.
-        cost: What it took.
-        anatomy: What is peculiar about the error of the worst output, sentences, the strongest first.
-        shapes: What happened at each shape of a sweep; empty when none was asked for.
+        cost: Time, builds, runs and checks.
+        anatomy: Peculiarities of the worst output's error, sentences, the strongest first.
+        shapes: The outcome at each shape of a sweep; empty without a sweep.
         breakers: Tensors that, marked as outputs, restore the target's answer on every feed; verified there.
         remedy: A change that makes the target right, tried on it; None when none is known.
         repro: A case of its own that fails like the culprit; None when none was made.
-        sufficiency: What tells whether a target that only rounds is good enough: classes, cosine, a mixed model;
+        sufficiency: Measures of whether a target that only rounds is good enough (classes, cosine, a mixed model), in
             sentences.
         accuracy: The user's metric of reference, target and remedy; None without one.
-        fix: What ``--fix`` wrote, or that it wrote nothing and why; empty where it was not requested.
+        fix: The file that ``--fix`` wrote, or why it wrote none; empty where it was not requested.
         headline: Op, module and effect in a few words; empty where no op is to blame.
-        allowed_by: Names of the explanations, rows of the judge's registry, that allow what outputs are off by.
+        allowed_by: Names of the explanations, rows of the judge's registry, that allow the outputs' errors.
         lost: Whether half of the signal of an output or more is lost, whatever explains it.
         format: Version of this file format.
     """

@@ -1,7 +1,7 @@
 """Engines that work in this process, in a worker instead: for models that brought this process down.
 
-The worker runs `in_worker.py` as the script of a `script:` engine, under the same interpreter, so that everything that
-an engine can do in this process it does there. What it cannot do there is to share memory: it lacks `CompilesInPlace`.
+The worker runs `in_worker.py` as the script of a `script:` engine, under the same interpreter, so that an engine has
+its full abilities there. Only memory cannot be shared: it lacks `CompilesInPlace`.
 """
 
 import importlib

@@ -13,7 +13,7 @@ from tensortriage_worker.silence import APART
 
 
 class EngineInWorker:
-    """Class from which the worker makes an engine."""
+    """Class of the worker's engine."""
 
     def compile(self, model: Path, options: Mapping[str, str]) -> Session:
         """Build the model with the engine that the options name."""

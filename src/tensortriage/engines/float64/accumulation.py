@@ -28,8 +28,8 @@ class Accumulation:
     Attributes:
         accumulator: Type of the running sum: float32, float16, bfloat16; None adds everything in float64.
         block: How many terms are added, in float32, before the running sum is rounded. With a float32 accumulator
-            nothing needs rounding there, and the block says in which order terms are added. Blocks are added from the
-            last to the first.
+            nothing needs rounding there, and the block sets the order of the terms. Blocks are added from the last to
+            the first.
         truncate: Whether the running sum of products is rounded towards zero instead of to nearest.
         operand_bits: Bits of the fraction that operands of products keep; None for all.
         operand_truncate: Whether operands are cut off instead of rounded to nearest.
@@ -62,7 +62,7 @@ class Accumulation:
 
         Args:
             x: float64 or float32; arrays of other types stay as they are.
-            axis: The axis of x that is summed over, or whose order that sum follows.
+            axis: The axis of x that is summed over, or that sets the order of the sum.
         """
         if x.dtype.kind != "f":
             return x
@@ -135,7 +135,7 @@ class Accumulation:
         return rounded(total, self.accumulator)
 
     def term(self, x: np.ndarray) -> np.ndarray:
-        """Return an array of terms of `total` in the type in which they are added."""
+        """Return an array of terms of `total` in the type of the sum."""
         return x if self.accumulator is None else x.astype(np.float32)
 
     def kept(self, total: np.ndarray) -> np.ndarray:
@@ -150,7 +150,7 @@ class Accumulation:
         """Return the sum of equally shaped terms, at least one; a term may be overwritten once the next one is drawn.
 
         Args:
-            terms: Arrays in the order in which they are added, as `term` returns them.
+            terms: Arrays in the order of the sum, as `term` returns them.
         """
         running: np.ndarray | None = None
         part: np.ndarray | None = None

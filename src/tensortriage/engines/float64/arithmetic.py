@@ -1,10 +1,10 @@
 """Which values the engine ``float64`` rounds, and which it leaves exact: one policy for a whole evaluation.
 
-The engine computes in float64. An `Arithmetic` says where a healthy engine would lose digits instead: results rounded
-to the types of the model or to a format, sums kept in an accumulator, operands shortened, functions approximated. Every
-combination is a healthy evaluation of the model, so evaluations under several policies show what healthy engines may
-make of it. Kernels see the policy of their step through `Call.arithmetic`; the rounding of results is made part of the
-program when it is built.
+The engine computes in float64. An `Arithmetic` defines where a healthy engine would lose digits instead: results
+rounded to the types of the model or to a format, sums kept in an accumulator, operands shortened, functions
+approximated. Every combination is a healthy evaluation of the model, so evaluations under several policies show the
+range of healthy results. Kernels see the policy of their step through `Call.arithmetic`; the rounding of results is
+made part of the program when it is built.
 """
 
 import dataclasses

@@ -1,14 +1,15 @@
 """The engine ``float64``: the model in float64, as close to its exact answer as plain numpy gets.
 
 Whatever real floating-point type the model declares, weights, constants, casts and results are float64; integers,
-booleans and the narrow formats (float8, int4, ...) behind quantizers are what the model says. That is why outputs that
-the model declares as float16, bfloat16 or float32 come back as float64: rounding them would lose what the reference is
-for. Options ask for less: results rounded to the types of the model, sums and functions as hardware computes them
+booleans and the narrow formats (float8, int4, ...) behind quantizers keep the model's types. So outputs that the model
+declares as float16, bfloat16 or float32 come back as float64: rounding them would lose the reference's digits. Options
+reduce that: results rounded to the types of the model, sums and functions as hardware computes them
 (`tensortriage.engines.float64.arithmetic`).
 
 Most operators have kernels of our own (`tensortriage.engines.float64.kernels`); for rare ones the reference
 implementations of the onnx package serve, but only those that were found to keep float64: some drop to float32 inside
-(GridSample, AffineGrid, window functions, LinearAttention), others ignore what older operator sets mean or are slow.
+(GridSample, AffineGrid, window functions, LinearAttention), others ignore the meaning of older operator sets or are
+slow.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -131,7 +132,7 @@ class Float64Session:
 
     Args:
         model: The model.
-        arithmetic: What is rounded.
+        arithmetic: The policy of rounding.
         borrow: Whether the onnx package's implementations compute, as a second opinion, instead of our own kernels.
 
     Raises:
@@ -175,8 +176,8 @@ class Float64Session:
     def stream(self, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
         """Yield ``(output name, array)`` in execution order, so that no more than one output need be held at a time.
 
-        Arrays may be views in which axes are transposed, and are not to be written to. Closing the session, by whatever
-        thread, ends it at the next operator.
+        Arrays may be views with transposed axes, and must not be written to. Closing the session, by whatever thread,
+        ends it at the next operator.
 
         Raises:
             As `run`.
@@ -321,7 +322,7 @@ def _plain(attr: ir.Attr) -> Any:
 def _empty(value: ir.Value) -> np.ndarray:
     """Return empty stacked arrays of the type and shape of a value: the result of a loop without iterations.
 
-    Dimensions that are symbols, or sizes that no array has, are taken as 0.
+    Dimensions that are symbols, or sizes that no array has, count as 0.
     """
     shape = [dim if isinstance(dim, int) and dim >= 0 else 0 for dim in value.shape] if value.shape is not None else []
     dtype = value_spec(value).dtype or DType.DOUBLE

@@ -37,9 +37,9 @@ class Accuracy:
     Attributes:
         relative: Bound relative to the exact result.
         absolute: Bound where that is larger than the relative one.
-        source: Where the figures come from.
-        per_log: What is added to the relative bound per unit of ``|ln(result)|``: an exponential function by way of
-            2**(x * log2(e)) loses digits of large arguments.
+        source: Source of the figures.
+        per_log: Addition to the relative bound per unit of ``|ln(result)|``: an exponential function by way of 2**(x *
+            log2(e)) loses digits of large arguments.
         argument: Relative error of the argument: the sine and cosine of instruction sets reduce it to one period by a
             product in float32.
     """
@@ -165,7 +165,7 @@ class FunctionError:
         accuracy: The bounds.
         limits: Smallest and largest value the function has.
         waves: How often the error goes up and down between two powers of two; 0 for one error everywhere.
-        phase: Where it starts, in waves.
+        phase: Its start, in waves.
     """
 
     accuracy: Accuracy

@@ -1,10 +1,10 @@
-"""Runs a program of numpy kernels one step at a time, holding only what later steps still need.
+"""Runs a program of numpy kernels one step at a time, holding only values that later steps still need.
 
-A program is what the engine ``float64`` makes of an ONNX graph: plain steps in execution order, weights that are
-fetched when first used, and a list of what each step uses last. Every number that kernels compute with is float64; a
+A program is the engine ``float64``'s form of an ONNX graph: plain steps in execution order, weights that are fetched
+when first used, and a list of the values that each step uses last. Every number that kernels compute with is float64; a
 float32 array is a weight as it is stored, or elements of one that were moved, and is converted where it is computed
-with: of a table of embeddings only what is picked. Results are yielded as soon as they exist, so a model
-with every value marked as output never has to be held whole.
+with: of a table of embeddings only the picked rows. Results are yielded as soon as they exist, so a model with every
+value marked as output never has to be held whole.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ class ProgramStep:
         attributes: Attributes as plain values.
         kernel: The arithmetic; None for control flow and functions.
         bodies: Programs of the node's bodies by attribute name; of a function under the empty name.
-        arithmetic: What the kernel leaves exact.
+        arithmetic: The policy of rounding inside the kernel.
         operands: Per input, the conversion before the kernel reads it, or None; empty for no conversion at all.
         results: Per output, the conversion before it is read, or None; empty for no conversion at all.
     """
@@ -101,7 +101,7 @@ class Program:
         Args:
             inputs: Names of the fed values.
             outputs: Names of the returned values.
-            weights: What gives each weight, by name.
+            weights: Loads each weight, by name.
             steps: The operators in topological order.
             empty: Per output, an array of its type without rows, for loops without iterations.
         """
@@ -138,7 +138,8 @@ READS_STORED = frozenset(
         "Unsqueeze",
     }
 )  # fmt: skip
-"""Operators whose kernels take weights in float32: they move elements of any type, or convert what they multiply."""
+"""Operators whose kernels take weights in float32: they move elements of any type, or convert the operands of
+products."""
 
 _RESULT_ALONE = ELEMENTWISE - {"Div"}
 """Operators whose kernels are exact as on a CPU: the rounding of their results is all of their error."""
@@ -189,10 +190,10 @@ def run(
 ) -> Iterator[tuple[str, Any]]:
     """Yield ``(output name, value)`` in the order in which values come to exist; each output once.
 
-    What is moved of a weight in float32 without being computed with is float32, all other real numbers float64.
+    Elements of a float32 weight that are moved and not computed with are float32, all other real numbers float64.
 
     Args:
-        program: What to run.
+        program: The program.
         feed: Values of its inputs.
         going_on: Called before every step of the program itself; its exceptions end the run.
 

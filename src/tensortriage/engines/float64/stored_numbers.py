@@ -2,8 +2,8 @@
 
 A quantized file stands for a network: the one that it computes where no quantizer rounds. A quantizer that does not
 round still clips values beyond its range, because a Clip or Relu of the network may live in it; that is left out on
-request. What the stored numbers were before they were rounded nobody knows: each is within half a step of what it is,
-and a draw takes one for each at random, which shows how far apart two roundings of one network may lie.
+request. The numbers before rounding are unknown: each is within half a step of the stored one, and a draw takes one for
+each at random, which shows how far apart two roundings of one network may lie.
 """
 
 import dataclasses
@@ -22,8 +22,8 @@ _LEAST_WRITTEN = 2.0**-23
 class CutsOff(enum.Enum):
     """Values that quantizers clip."""
 
-    RANGE = "what is beyond the range of their integers"
-    SIGN = "what is beyond 0 where a range ends there, and beyond a whole number at its other end, as of Relu and Relu6"
+    RANGE = "values beyond the range of their integers"
+    SIGN = "values beyond 0 where a range ends there, and beyond a whole number at its other end, as of Relu and Relu6"
     NOTHING = "nothing"
 
 
@@ -33,7 +33,7 @@ class StoredNumbers:
 
     Attributes:
         rounds: Whether quantizers round.
-        cuts: What they cut off where they do not round; where they round it is all that is beyond their range.
+        cuts: Values that quantizers cut off when they do not round; when they round, all values beyond their range.
         draw: Which original values to assume for stored numbers; 0 for the stored numbers themselves.
         but: Nodes whose quantizers still round.
         at: Nodes whose stored numbers a draw moves, and constants; empty for all.
@@ -117,7 +117,8 @@ class StoredNumbers:
 def _is_whole(widths: np.ndarray | float) -> np.ndarray:
     """Return where a range from 0 ends at a whole number, as that of Relu6, hard swish and hard sigmoid.
 
-    What a calibrator saw hardly does: a scale in float32 is within 2^-24 of what it was calculated from.
+    A range observed by a calibrator hardly does so: a scale in float32 is within 2^-24 of the number it was calculated
+    from.
     """
     return np.asarray(np.abs(widths - np.rint(widths)) <= 2.0**-22 * np.abs(widths))
 

@@ -34,7 +34,7 @@ correctly rounded by every one of them (IEEE 754). In ``x + -1e9`` it absorbs x;
 An index of more than 24 bits that exporters convert to float32 and back is the neighbour's, and no other one's."""
 
 QUANTIZERS = ("QuantizeLinear", "QLinearConv", "QLinearMatMul")
-"""Operators whose results are integers, of which each was rounded from a number that engines compute in float32."""
+"""Operators whose results are integers, each rounded from a number that engines compute in float32."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class Finish:
         """Return a result as the hardware would store it.
 
         Args:
-            y: What the kernel gave under the arithmetic of the step.
-            exact: What it gives when nothing is rounded inside, for `amplify`; ``y`` where that is the same.
+            y: The kernel's result under the arithmetic of the step.
+            exact: Its result without rounding inside, for `amplify`; ``y`` where that is the same.
         """
         if y.dtype != np.float64 or (self.error is None and self.amplify == 1):
             return y if self.rounding is None else self.rounding(y)

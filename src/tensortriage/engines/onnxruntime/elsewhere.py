@@ -126,9 +126,9 @@ class ElsewhereSession(SessionByShape):
 
     Args:
         original: Path of the user's model, whose nodes `plan` names.
-        model: What is built: the same, or converted.
+        model: The built model: the same, or converted.
         build: Builds a file.
-        requested: What is to compute it.
+        requested: The plugin provider and number format that are to compute it.
         compiled: Whether the session runs a precompiled file: then it reports neither nodes nor inner values.
         fixed_shapes: Whether open dimensions must be closed, by those of the feeds.
     """

@@ -76,7 +76,7 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
         "config.KEY": "session config entry, e.g. config.session.disable_prepacking=1",
         "custom_ops": "shared library with custom operators",
         "ep": "execution provider from a plugin library, in a worker: its name, e.g. qnn, or the library's path",
-        "ep_name": "name to register the library of ep under (default: what its package says, or the file's name)",
+        "ep_name": "name to register the library of ep under (default: the name in its package, or the file's name)",
         "ep_option.KEY": "option of the provider ep, e.g. ep_option.soc_model=60",
         "fallback": "allow (default) or refuse: whether nodes that the provider ep does not take may run on the CPU",
         "file": "precompiled or optimized model (EPContext, .ort), to run instead of a whole model; "
@@ -101,8 +101,8 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the precision word for these options.
 
-        ONNX Runtime's CUDA and TensorRT providers use TF32 for float32 unless asked not to. With ``precision=fp16``
-        on the CPU provider weights and inputs are float16, but most kernels compute in float32.
+        ONNX Runtime's CUDA and TensorRT providers use TF32 for float32 by default. With ``precision=fp16`` on the CPU
+        provider weights and inputs are float16, but most kernels compute in float32.
         """
         return nominal_precision(read_options(options, self.options))
 
@@ -117,9 +117,9 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
     def building(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
         """Return the options without a given file, which shows its outputs only, in its format; see `RunsFiles`."""
         left = without_file(options)
-        if left is None or "precision" in left or (told := file_precision(options[FILE])) is None:
+        if left is None or "precision" in left or (file_format := file_precision(options[FILE])) is None:
             return left
-        return {**left, "precision": told.value}
+        return {**left, "precision": file_format.value}
 
     def check(self, options: Mapping[str, str]) -> None:
         """Start the worker that options name, with its provider; see `ChecksOptions`."""
@@ -230,7 +230,7 @@ class OnnxRuntimeSession:
     def plan(self) -> Plan | None:
         """Return the optimized graph, each kernel with the original nodes fused into it.
 
-        Costs one more build: ONNX Runtime tells its graph only by writing a file. None for a model that is in no file.
+        Costs one more build: ONNX Runtime shows its graph only by writing a file. None for a model that is in no file.
 
         Raises:
             RunFailed: After `close`.

@@ -1,8 +1,8 @@
 """The narrow format of a precompiled or optimized file, as far as the file shows it.
 
-Files for the CPU hold few fp16 values, since most kernels there compute in float32: what remains are conversions to
-fp16 and constants. Any of them says that results are rounded to it. What a provider compiled is opaque (EPContext);
-then only inputs and outputs tell.
+Files for the CPU hold few fp16 values, since most kernels there compute in float32: conversions to fp16 and constants
+remain. Any of them shows that results are rounded to it. The part that a provider compiled is opaque (EPContext); then
+only inputs and outputs show it.
 """
 
 import functools
@@ -64,8 +64,8 @@ def _kinds_of_ort(file: Path) -> Iterator[int]:
     for index in range(graph.InitializersLength()):
         yield graph.Initializers(index).DataType()
     for index in range(graph.NodeArgsLength()):
-        told = graph.NodeArgs(index).Type()
-        if told is not None and told.ValueType() == TypeInfoValue.TypeInfoValue.tensor_type:
+        type_name = graph.NodeArgs(index).Type()
+        if type_name is not None and type_name.ValueType() == TypeInfoValue.TypeInfoValue.tensor_type:
             tensor = TensorTypeAndShape()
-            tensor.Init(told.Value().Bytes, told.Value().Pos)
+            tensor.Init(type_name.Value().Bytes, type_name.Value().Pos)
             yield tensor.ElemType()

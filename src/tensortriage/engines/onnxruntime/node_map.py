@@ -4,7 +4,7 @@ Optimizers rewrite nodes but keep the names of the values between them: a fused 
 and it executes every original node from there back to values that other kernels provide. Values an optimizer made up
 stand for an original one in recognised ways: the kernel that makes them kept its name, or its name carries the value's
 (``r1_nchwc``); an inserted cast carries it; an inserted data movement (Reshape, ReorderOutput, ...) connects them.
-Where none applies, a region says no nodes rather than wrong ones.
+Where none applies, a region names no nodes rather than wrong ones.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,7 +60,7 @@ def fused_regions(original: Model, optimized: Model) -> tuple[Region, ...]:
 
     Args:
         original: The model as given to the engine.
-        optimized: The graph that the engine says it runs.
+        optimized: The graph that the engine reports.
     """
     graph = original.graph
     known = {*graph.values, *graph.constants, *(spec.name for spec in original.inputs)}
@@ -79,7 +79,7 @@ def executed_nodes(
     """Return the original nodes that each kernel executes, in order.
 
     Args:
-        kernels: What the engine runs, in execution order.
+        kernels: The engine's kernels, in execution order.
         graph: Index of the original model.
         known: Names of values of the original model.
         given: Values that no kernel has to make, constants for example.

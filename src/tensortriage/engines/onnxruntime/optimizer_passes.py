@@ -100,7 +100,7 @@ def passes_of(model: Path, options: Mapping[str, str]) -> Sequence[str]:
 
     Args:
         model: ONNX file.
-        options: Of the engine ``onnxruntime``.
+        options: Options of the engine ``onnxruntime``.
     """
     # -P: modules are not looked for in the current folder, where a stranger's may lie.
     words = [sys.executable, "-P", "-c", _CODE, str(model), *(f"{key}={value}" for key, value in options.items())]

@@ -58,15 +58,15 @@ def placed_regions(
     graph = original.graph
     elsewhere = [part for part in placement if part["provider"] != provider]
     own = [part for part in placement if part["provider"] == provider]
-    taken = {node["name"] for part in elsewhere for node in part["nodes"] if node["name"] in graph}
+    placed = {node["name"] for part in elsewhere for node in part["nodes"] if node["name"] in graph}
     known = {*graph.values, *graph.constants, *(spec.name for spec in original.inputs)}
     regions = []
     operations = [operation for dumped in graphs for operation in _operations(dumped["graph"], graph)]
     if operations:
-        given = [value for name in taken for value in graph.node(name).outputs]
+        given = [value for name in placed for value in graph.node(name).outputs]
         for operation, nodes in zip(operations, executed_nodes(operations, graph, known, given=given), strict=True):
             label = float_label if float_label and operation.dtype == _FLOAT32 else operation.dtype
-            kept = tuple(name for name in nodes if name not in taken)
+            kept = tuple(name for name in nodes if name not in placed)
             regions.append(Region(operation.name, kept, operation.op_type, label, device=provider))
     else:
         for number, part in enumerate(own):

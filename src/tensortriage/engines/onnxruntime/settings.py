@@ -122,8 +122,8 @@ def nominal_precision(given: Options) -> str:
         return own_way.value
     if "precision" in given:
         return given.precision("precision", PRECISIONS).value
-    if FILE in given and (told := file_precision(given.text(FILE))) is not None:
-        return told.value
+    if FILE in given and (precision := file_precision(given.text(FILE))) is not None:
+        return precision.value
     own = given.family("provider_option")
     for word, key in (("int8", "trt_int8_enable"), ("fp16", "trt_fp16_enable"), ("bf16", "trt_bf16_enable")):
         if own.get(key, "0").lower() in ("1", "true"):
@@ -153,17 +153,17 @@ def ladder(options: Mapping[str, str], precision: str) -> list[tuple[str, Mappin
         options: As written in the engine spec.
         precision: The precision word they mean.
     """
-    asked = options.get("optimization", "all").strip().lower()
-    levels = list(_LEVELS)[: list(_LEVELS).index(asked) + 1] if asked in _LEVELS else []
+    requested = options.get("optimization", "all").strip().lower()
+    levels = list(_LEVELS)[: list(_LEVELS).index(requested) + 1] if requested in _LEVELS else []
     rungs: list[tuple[str, Mapping[str, str]]] = []
     if precision in {item.value for item in CONVERTED} and "ep" not in options:  # a plugin has no other format
         wide = {**options, "precision": Precision.FP32.value}
         rungs = [
             ("precision=fp32,optimization=none", {**wide, "optimization": "none"}),
-            (f"precision=fp32,optimization={asked}", wide),
+            (f"precision=fp32,optimization={requested}", wide),
         ]
     rungs += [(f"optimization={level}", {**options, "optimization": level}) for level in levels[:-1]]
-    return [*rungs, (f"optimization={asked}", dict(options))]
+    return [*rungs, (f"optimization={requested}", dict(options))]
 
 
 def _providers(words: Sequence[str], known: ProviderList) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ def known_specs(model: Model, outputs_of: Callable[[Path], Iterable[ValueSpec]])
 
     Args:
         model: The model.
-        outputs_of: Builds a file for ONNX Runtime and returns what it says of its outputs.
+        outputs_of: Builds a file for ONNX Runtime and returns its report of the outputs.
     """
     specs = dict(value_specs(model))
     unknown = [name for name in markable(model) if name not in specs or specs[name].dtype is None]
@@ -28,8 +28,8 @@ def known_specs(model: Model, outputs_of: Callable[[Path], Iterable[ValueSpec]])
         return specs
     with tempfile.TemporaryDirectory(prefix="triage-types-") as folder:
         try:
-            told = outputs_of(select_outputs(model, unknown).save(Path(folder) / "model.onnx"))
+            reported = outputs_of(select_outputs(model, unknown).save(Path(folder) / "model.onnx"))
         except EngineError:
             return specs
-        specs.update((spec.name, spec) for spec in told)
+        specs.update((spec.name, spec) for spec in reported)
     return value_specs(model, specs)

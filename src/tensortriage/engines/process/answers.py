@@ -1,6 +1,6 @@
 """Valid answers of an engine's process to each question; a process with any other answer is not to be trusted.
 
-The process runs an engine or a user's script, which may write what it likes where the answers go. Only the shape of
+The process runs an engine or a user's script, which may write anything to the pipe of answers. Only the shape of
 answers is checked here; whether their numbers are right is the subject of the rest of the program.
 """
 

@@ -33,7 +33,7 @@ _listeners: list[Callable[[AskedBuild], object]] = []
 
 @contextlib.contextmanager
 def heard_builds(hear: Callable[[AskedBuild], object]) -> Iterator[None]:
-    """Report every build that a worker is asked for while this is open and its files exist."""
+    """Report every build that is requested from a worker while this is open and its files exist."""
     _listeners.append(hear)
     try:
         yield

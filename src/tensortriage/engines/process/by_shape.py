@@ -28,9 +28,9 @@ class SessionByShape(RebuiltSession, FedOtherwise):
     """A model in a worker, built for the shapes that are fed.
 
     Args:
-        model: What is built.
-        build: Builds a file in a worker; it may refuse what came of it.
-        title: What messages call the engine.
+        model: The model to build.
+        build: Builds a file in a worker; it may refuse the result.
+        title: The engine's name in messages.
         fixed_shapes: Whether open dimensions must be closed; else the model is built as it is.
         at_once: Whether a model without open dimensions is built before the first feed.
     """

@@ -2,7 +2,7 @@
 
 A group is found by /proc/self/cgroup and the mounts of /proc/self/mountinfo (cgroups(7)); of version 2, or of version 1
 where the controller of memory is mounted as that. Every group around it bounds it as well. Pages of files that were not
-used lately can be had back at once; the rest of what the group holds cannot (memory.stat).
+used lately can be reclaimed at once; the other memory of the group cannot (memory.stat).
 """
 
 import contextlib
@@ -17,7 +17,7 @@ class GroupMemory:
 
     Attributes:
         limit: Most bytes that all processes of the group may hold together.
-        left: What is left of that now, in bytes.
+        left: The unused part of that now, in bytes.
         folder: The group.
     """
 
@@ -47,7 +47,7 @@ _BELOW = 90
 _SECOND = _Files("memory.max", "memory.current", "inactive_file")
 _FIRST = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _UNBOUND = 1 << 60
-"""Version 1 says the largest multiple of a page where there is no limit."""
+"""Version 1 reports the largest multiple of a page where there is no limit."""
 
 
 def group_memory(proc: Path = Path("/proc/self"), root: Path = Path("/")) -> GroupMemory | None:
@@ -74,8 +74,8 @@ def _groups(proc: Path, root: Path) -> Iterator[tuple[Path, _Files]]:
         kind, files = ("cgroup2", _SECOND) if number == "0" else ("cgroup", _FIRST)
         for mount in mounts:
             separator = mount.index("-") if "-" in mount else len(mount)
-            told = mount[separator + 1 :]
-            if told[:1] == [kind] and (kind == "cgroup2" or "memory" in told[-1].split(",")):
+            fields = mount[separator + 1 :]
+            if fields[:1] == [kind] and (kind == "cgroup2" or "memory" in fields[-1].split(",")):
                 yield from ((folder, files) for folder in _folders(root, mount[3], mount[4], path))
 
 
@@ -86,7 +86,7 @@ def _folders(root: Path, mounted: str, place: str, path: str) -> Iterator[Path]:
         root: Where places begin.
         mounted: Which group the mount shows as its root.
         place: Where it is mounted.
-        path: The group; one that the mount does not show is taken as its root, as in a container without a namespace.
+        path: The group; one that the mount does not show stands for its root, as in a container without a namespace.
     """
     top = root / place.lstrip("/")
     shown = PurePosixPath(path)

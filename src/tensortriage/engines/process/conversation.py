@@ -69,7 +69,7 @@ class Conversation:
 
     Args:
         worker: Leased for this conversation, which gives it back.
-        title: What messages call the engine.
+        title: The engine's name in messages.
         limits: Bounds on time and memory of every answer.
     """
 
@@ -109,7 +109,7 @@ class Conversation:
         Args:
             operation: ``probe``, ``compile``, ``run``, ``plan``, ``answer`` or ``close``.
             seconds: Longest wait; None for the limits' own.
-            fields: What the operation needs, JSON types only.
+            fields: Parameters of the operation, JSON types only.
 
         Raises:
             TriageError: For every way of not doing it, one of its kinds.
@@ -230,8 +230,8 @@ class Conversation:
             group = None if self.worker.interpreter.startswith("ssh://") else group_memory()
             if group is None:
                 return _out_of_memory(f"{self.title} ran out of memory while {doing}")
-            told = f"{self.title} was killed while {doing}: its control group may hold {group.limit >> 20} MB"
-            return EngineOutOfMemory(told, slug="engine-out-of-memory", cure=group.cure)
+            message = f"{self.title} was killed while {doing}: its control group may hold {group.limit >> 20} MB"
+            return EngineOutOfMemory(message, slug="engine-out-of-memory", cure=group.cure)
         words = _last_words(tail)
         return EngineCrashed(
             f"{self.title} crashed while {doing}: {_ending(death)}" + (f"; it last printed: {words}" if words else ""),

@@ -1,7 +1,7 @@
 """The GPUs of this machine, shared out among jobs that run side by side: each job sees one of its own.
 
-What a job starts, an engine's process or a command, finds ``CUDA_VISIBLE_DEVICES`` naming that one. What runs one after
-the other stays where CUDA puts it, on the first GPU, so that nothing in one diagnosis depends on which GPU was free.
+A process that a job starts, an engine's or a command, finds ``CUDA_VISIBLE_DEVICES`` naming that GPU. Jobs one after
+the other stay where CUDA puts them, on the first GPU, so that nothing in one diagnosis depends on which GPU was free.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ class Gpus:
             count: How many; all there are where they are fewer, none for zero.
 
         Yields:
-            What `own_gpus` returns meanwhile.
+            The value of `own_gpus` meanwhile.
         """
         if len(self._jobs) < 2 or count < 1:
             yield own_gpus()

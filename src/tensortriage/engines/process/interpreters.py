@@ -71,8 +71,10 @@ def packages_digest(word: str) -> str:
     """
     if not word:
         folders = [Path(folder or ".") for folder in sys.path]
-        told = sorted(f"{place.name} {place.stat().st_mtime}" for folder in folders for place in folder.glob("*-info"))
-        return hashlib.sha256("|".join([sys.version, *told]).encode()).hexdigest()
+        packages = sorted(
+            f"{place.name} {place.stat().st_mtime}" for folder in folders for place in folder.glob("*-info")
+        )
+        return hashlib.sha256("|".join([sys.version, *packages]).encode()).hexdigest()
     check_interpreter(word)
     return _packages[word]
 

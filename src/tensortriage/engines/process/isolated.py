@@ -1,9 +1,9 @@
 """An engine in a process of its own: any end of that process is an answer, and this process goes on.
 
-`IsolatedEngine` is the base of engine modules: it knows an adapter's name (see `tensortriage_worker.adapter`), and
-its sessions are as good as those of an engine in this process. A session holds its worker until it is closed, so a
-crash ends one session and no other. What `IsolatedSession.run` returns is mapped from files that are already unlinked:
-no copy, no lifetime to think about.
+`IsolatedEngine` is the base of engine modules: it knows an adapter's name (see `tensortriage_worker.adapter`), and its
+sessions are as good as those of an engine in this process. A session holds its worker until it is closed, so a crash
+ends one session and no other. The results of `IsolatedSession.run` are mapped from files that are already unlinked: no
+copy, no lifetime to think about.
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ class IsolatedEngine:
 
     Args:
         adapter: Name of one of the worker package's, or the whole name of a module of another; its package travels too.
-        title: What messages call the engine.
+        title: The engine's name in messages.
         limits: Bounds on time and memory.
     """
 
@@ -132,14 +132,14 @@ class IsolatedEngine:
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         conversation, rest = self._begin(options, affinity=affinity)
-        asked = told(AskedBuild(self.adapter, model.absolute(), dict(rest), files))
+        build = told(AskedBuild(self.adapter, model.absolute(), dict(rest), files))
         try:
             model = model.absolute()
             there = conversation.deliver(model)
             rest |= {key: conversation.deliver_file(Path(rest[key])) for key in files}
             answer = conversation.ask("compile", adapter=self.adapter, model=there, options=rest)
             ends = terms.ends(model, answer)
-            asked.fed_as, asked.info = ends.fed_as, answer["info"]
+            build.fed_as, build.info = ends.fed_as, answer["info"]
         except BaseException:
             conversation.end()
             raise
@@ -157,8 +157,8 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
     """A model built in a worker; made by `IsolatedEngine.compile`.
 
     Attributes:
-        inputs: What `run` must be fed.
-        outputs: What it returns.
+        inputs: Inputs of a run.
+        outputs: Outputs of a run.
         held: How inputs and outputs are the model's, where they are those of a given file.
         info: Report of the adapter about the build, e.g. the effective ``precision``.
         pid: Process id of the engine, on its machine.
@@ -270,13 +270,13 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         found = {item.name: item.array for item in results}
         missing = [spec.name for spec in self.outputs if spec.name not in found]
         unknown = sorted(found.keys() - {spec.name for spec in self.outputs})
-        told = [
+        reported = [
             f"{word} {', '.join(map(repr, names[:5]))}"
             for word, names in (("lacks", missing), ("has unknown", unknown))
             if names
         ]
-        if told:
-            raise wrong_outputs(self._title, "the result " + " and ".join(told))
+        if reported:
+            raise wrong_outputs(self._title, "the result " + " and ".join(reported))
         typed = {spec.name: self._typed(found[spec.name], spec) for spec in self.outputs}
         return dict(self.held.results(typed)) if self.held else typed
 

@@ -18,7 +18,7 @@ REPLACED = "replaced while it was in use"
 _loaded: dict[str, dict[str, str]] = {}
 """By the file of the engine: path of code to digest."""
 _digests: dict[tuple[str, int, int], str] = {}
-"""Of files that do not change this is known."""
+"""Digests of files, valid while size and time of change stay."""
 
 
 class CodeLog:
@@ -78,10 +78,12 @@ def digest_of(path: str) -> str:
 def code_is_current(log: Path) -> bool:
     """Return whether the code that a command reported to a file (`LOADED_CODE`) equals the disk."""
     try:
-        told = dict(json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()) if log.exists() else {}
+        recorded = (
+            dict(json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()) if log.exists() else {}
+        )
     except (OSError, ValueError, TypeError):
         return False
-    return all(digest_of(path) == digest for path, digest in told.items())
+    return all(digest_of(path) == digest for path, digest in recorded.items())
 
 
 def _facts(path: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""An adapter's session in the terms of the model: its inputs and outputs as the model has them, and its plan."""
+"""An adapter's session in the terms of the model: its inputs and outputs under the model's names, and its plan."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +17,8 @@ class SessionEnds:
     """The inputs and outputs of a session.
 
     Attributes:
-        inputs: What a run must be fed.
-        outputs: What it returns.
+        inputs: Inputs of a run.
+        outputs: Outputs of a run.
         fed_as: The engine's name of each input that it has.
         held: Their form in a given file, where that is another.
     """

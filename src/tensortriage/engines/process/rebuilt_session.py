@@ -14,9 +14,9 @@ class RebuiltSession(BoundsRuns, BuildsWhenFed):
     """A session over at most one build in a worker at a time.
 
     Args:
-        inputs: What has to be fed.
-        outputs: What comes back.
-        title: What messages call the engine.
+        inputs: Inputs of a run.
+        outputs: Outputs of a run.
+        title: The engine's name in messages.
     """
 
     def __init__(self, inputs: Sequence[ValueSpec], outputs: Sequence[ValueSpec], *, title: str) -> None:

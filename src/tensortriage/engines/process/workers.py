@@ -1,4 +1,4 @@
-"""Worker processes as the host sees them: started through execnet, asked one thing at a time, pooled, never abandoned.
+"""Worker processes, seen from the host: started by execnet, used for one question at a time, pooled, never abandoned.
 
 A `Worker` is a supervisor (see `tensortriage_worker.supervisor`), which lives as long as the connection, and an engine
 process, which may die any number of times. The engine's side of the package travels as text, so the interpreter may be
@@ -39,8 +39,8 @@ class WorkerDied(Exception):
     """The engine process ended without an answer.
 
     Args:
-        death: What the supervisor tells: ``code`` (exit status, negative for a signal, None when unknown), ``cause``
-            (why it was killed, empty when nobody did), ``tail`` (end of its log), ``oom_killed``.
+        death: The supervisor's account: ``code`` (exit status, negative for a signal, None when unknown), ``cause``
+            (the reason why it was killed, empty otherwise), ``tail`` (end of its log), ``oom_killed``.
     """
 
     def __init__(self, death: Mapping[str, Any]) -> None:
@@ -57,18 +57,18 @@ class Worker:
 
     Args:
         interpreter: The Python to run: a path, or ``ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]``.
-        affinity: What the worker may be reused for; see `lease`.
+        affinity: Identity by which the worker may be reused; see `lease`.
         package: A package that travels there with the worker's own; empty for none.
         file: File of the engine whose code it will load; empty for none.
 
     Attributes:
-        folders: Where it exchanges tensors, on its machine, best first.
+        folders: Folders for the exchange of tensors, on its machine, best first.
         transport: How files and tensors get there and back.
-        code: What code it has loaded; None on another machine.
+        code: Identity of the code that it has loaded; None on another machine.
         hello: First report of the engine process: ``python``, ``executable``, ``numpy``, ``ml_dtypes``, ``pid``.
         alive: Whether the engine process runs.
         closed: Whether it has ended for good.
-        own_bytes: What the engine process held after its first model was closed, libraries mostly; None until then.
+        own_bytes: Memory of the engine process after its first model was closed, libraries mostly; None until then.
         supervisor_pid: Process id of the supervisor, on its host.
 
     Raises:
@@ -129,7 +129,7 @@ class Worker:
 
         Raises:
             WorkerTimeout: The engine process has been killed for being late.
-            WorkerDied: It ended by itself or was killed for its memory.
+            WorkerDied: It ended, or was killed for its memory.
             EngineMissing: It cannot be started.
             UsageError: There is a memory limit, and the system of the worker has no /proc to watch it by.
         """

@@ -41,7 +41,7 @@ class AccuracyEntry:
     Attributes:
         kind: Polygraphy's class, a key of `CLASSES`; empty for a bare verdict without numbers.
         metrics: Metric to value; None where it was not computed.
-        limits: What it was judged by: ``check_error_stat``, ``atol``, ``rtol``, or ``threshold``.
+        limits: Its limits: ``check_error_stat``, ``atol``, ``rtol``, or ``threshold``.
         passed: The stored verdict, where it does not follow from the numbers; else None.
     """
 

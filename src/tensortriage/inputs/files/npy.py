@@ -123,7 +123,7 @@ def open_npz(file: Path | io.BytesIO, where: str) -> dict[str, Stored]:
 
     Args:
         file: The archive's path or its bytes.
-        where: What to call it in messages.
+        where: Its name in messages.
 
     Returns:
         Array name (without ``.npy``) to stored array, in the order of the archive.

@@ -54,12 +54,12 @@ def open_data(path: Path, specs: Sequence[ValueSpec] = ()) -> DataFile:
     """Open a file or directory of feeds or saved outputs; arrays are read on demand.
 
     Args:
-        path: What the user named.
+        path: The user's path.
         specs: The model's inputs; they decide whether a leading axis holds samples, and name unnamed test tensors.
 
     Raises:
         DataError: When it does not exist (``feed-file-missing``), is of no known format (``feed-format-unknown``), is
-            not what its name says (``feed-format-mismatch``), or is damaged (the slug of its format).
+            not of its name's format (``feed-format-mismatch``), or is damaged (the slug of its format).
 
     Example:
         >>> for iteration in open_data(Path("digits.npz")).series[0]:  # doctest: +SKIP

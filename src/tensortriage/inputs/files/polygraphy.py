@@ -1,9 +1,9 @@
 """Polygraphy's JSON files of inputs and saved outputs, read one tensor at a time.
 
-The files are JSON with numpy arrays as base64 of their .npy bytes. Every object of a Polygraphy type says so in the key
-``polygraphy_class`` (formerly ``__polygraphy_encoded_<Type>``); the shapes of the documents are in ``docs/feeds.md``.
-Checked against Polygraphy 0.53.6, whose ``polygraphy/json/serde.py`` and ``polygraphy/comparator/struct.py`` define
-them.
+The files are JSON with numpy arrays as base64 of their .npy bytes. Every object of a Polygraphy type has its name in
+the key ``polygraphy_class`` (formerly ``__polygraphy_encoded_<Type>``); the shapes of the documents are in
+``docs/feeds.md``. Checked against Polygraphy 0.53.6, whose ``polygraphy/json/serde.py`` and
+``polygraphy/comparator/struct.py`` define them.
 
 Our extension: numpy's .npy has no bf16, fp8, fp4 and int4. Such an array is stored as integers (the raw bits; of int4
 the values) with the true type in the key ``tensortriage_dtype``, which Polygraphy ignores.

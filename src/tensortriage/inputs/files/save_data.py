@@ -82,7 +82,7 @@ def format_for(path: Path, wanted: DataFormat | None = None) -> DataFormat:
         wanted: The explicitly requested format.
 
     Raises:
-        UsageError: When neither says a format, or they contradict each other (slug ``output-format``).
+        UsageError: When neither names a format, or they contradict each other (slug ``output-format``).
     """
     by_name = _BY_SUFFIX.get(path.suffix.lower())
     if not path.suffix:
@@ -107,7 +107,7 @@ def save(path: Path, series: Named, *, kind: Kind, wanted: DataFormat | None = N
 
     Args:
         path: File or directory to write.
-        series: What to write; formats other than JSON and our store take one series, and lose its runner's name.
+        series: The series; formats other than JSON and our store take one series, and lose its runner's name.
         kind: Inputs or outputs, for the formats that distinguish them.
         wanted: Format; by default the one that the path names.
 
@@ -198,7 +198,7 @@ def save_store(path: Path, series: Named) -> int:
 
     Args:
         path: Directory; a finished store that is there already is replaced.
-        series: What to write.
+        series: The series.
 
     Returns:
         The number of iterations of the longest series.

@@ -67,7 +67,7 @@ def samples(stored: Mapping[str, Stored], specs: Sequence[ValueSpec], path: Path
     Args:
         stored: The arrays of one file or directory.
         specs: Inputs of the model; empty when there is no model, and then no leading axis counts as samples.
-        path: Where they are, for messages.
+        path: Their file, for messages.
 
     Raises:
         DataError: For numbered names with gaps (``samples-not-numbered``), or leading axes of different lengths

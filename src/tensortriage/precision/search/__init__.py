@@ -1,1 +1,1 @@
-"""Searching the nodes that need bits: by an engine or by a command, and what both share."""
+"""Searching the nodes that need bits: by an engine or by a command, and the parts that both share."""

@@ -23,7 +23,7 @@ from tensortriage.values.spec import ValueSpec
 
 Rewrite = Callable[[Model], Model | None]
 SECONDS = 30.0
-"""Time for measuring what each node of a rewritten model does."""
+"""Time to measure the effect of each node of a rewritten model."""
 
 
 def other_ways(
@@ -38,12 +38,12 @@ def other_ways(
     """Return the remedies that were seen to work with fewer nodes kept.
 
     Args:
-        bench: Where candidates run.
+        bench: Runs candidates.
         model: The original.
         precision: The lower format.
         recorded: Types of its values.
         fewer_than: Nodes that have to be kept without a remedy.
-        output: The mixed model, beside which the models of remedies are written; None for nowhere.
+        output: The mixed model, next to which the models of remedies are written; None to write none.
     """
     found = []
     for way in _known(precision):

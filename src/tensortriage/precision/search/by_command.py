@@ -34,14 +34,14 @@ PASSED = (CandidateOutcome.PASS, CandidateOutcome.OTHER)
 
 
 class Command:
-    """Asks the command about candidates, each once, and counts.
+    """Shows candidates to the command, each once, and counts.
 
     Args:
         oracle: The command.
-        executor: Where it runs; None for in this thread.
-        candidates: What it is shown.
-        cache: Where answers are kept.
-        listener: Who hears of them.
+        executor: Runs the command; None for this thread.
+        candidates: The candidates' files.
+        cache: The store of answers.
+        listener: Receives steps and progress.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Command:
 
         Args:
             kept: The nodes that were chosen.
-            ahead: What may be asked next, for idle workers.
+            ahead: Candidates that may follow, for idle workers.
         """
         question = self._question(kept)
         answer = self._answers.answer(question, map(self._question, ahead))
@@ -119,9 +119,9 @@ class CommandSearch:
     """One search.
 
     Args:
-        request: What is searched.
+        request: The user's request.
         source: The model and its golden values.
-        candidates: What the command is shown.
+        candidates: Makes the files that the command reads.
         command: The command.
         earlier: Nodes that an earlier search in the case ended with.
     """

@@ -93,7 +93,7 @@ class EngineSearch:
     """One search.
 
     Args:
-        subject: What is searched.
+        subject: The model, its engine and its goal.
         stands_out: Names the values whose local error on the target is more than rounding, on one feed.
         earlier: Nodes that an earlier search in the case ended with.
     """
@@ -116,15 +116,15 @@ class EngineSearch:
             return self._on.finished(self._asked, self._best_known(), explains=True)
 
     def _search(self) -> Settled:
-        self._asked = asked = self._on.candidates.as_asked()
-        self._on.listener.tell(f"{self._on.bench.spec}: {said(asked)}; wanted: {self._on.goal.words}")
+        self._asked = reading = self._on.candidates.as_asked()
+        self._on.listener.tell(f"{self._on.bench.spec}: {said(reading)}; wanted: {self._on.goal.words}")
         rounding = self._on.emulation.read(frozenset())
-        reason = explained(asked, rounding)
+        reason = explained(reading, rounding)
         self._on.listener.tell(
             f"{self._on.precision.value} alone, emulated: {said(rounding)}"
             + ("" if reason else "; the target's error exceeds it by more than rounding explains (3 dB)")
         )
-        return self._settle(asked)
+        return self._settle(reading)
 
     def _explained(self, settled: Settled) -> bool:
         """Return whether rounding explains the target's error, as requested and with the kept nodes."""
@@ -187,7 +187,7 @@ class EngineSearch:
         return found.ratio(node) if node in found.power else 0.0
 
     def _suspects(self) -> list[str]:
-        """Return the nodes whose result on golden inputs is worse on the target than rounding it explains."""
+        """Return the nodes whose result on golden inputs is worse on the target than rounding explains."""
         if self._on.format is not None:  # an op alone has no scales
             return []
         feed = self._on.source.question.feeds[0]

@@ -26,11 +26,11 @@ class TypedShown:
         self.stage: SwitchableModel = stage_of(model, precision, source.specs(source.question.feeds[0]), typed=True)
 
     def whole(self, kept: Collection[str]) -> tuple[str, ...]:
-        """Return all nodes in the higher precision when some are kept, with what lies between them, in order."""
+        """Return all nodes in the higher precision when some are kept, those between them included, in order."""
         return in_order(self.stage.model, {*kept, *self.stage.islands.carriers(kept)})
 
     def model(self, kept: Collection[str]) -> Model:
-        """Return the candidate in which some nodes are kept."""
+        """Return the candidate for a choice of kept nodes."""
         stage = self.stage
         return convert(stage.model, stage.precision, specs=stage.specs, kept_nodes=self.whole(kept))
 
@@ -47,6 +47,6 @@ def shown(source: GoldenValues, precision: Precision, tell: Callable[[str], None
     """Return the candidates that a format takes.
 
     Raises:
-        UsageError: When nobody writes models in the format (``precision-not-typed``).
+        UsageError: When no package writes models in the format (``precision-not-typed``).
     """
     return TypedShown(source, precision) if precision in TYPED else number_format(precision).shown(source, tell)

@@ -27,19 +27,19 @@ CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EngineSubject:
-    """A model of which nodes are chosen, on an engine.
+    """A model on an engine, in which nodes are chosen.
 
     Attributes:
-        request: What is searched.
+        request: The user's request.
         source: The model and its golden values.
-        listener: Who hears of it.
+        listener: Receives steps and progress.
         precision: The lower format.
-        format: Who writes models in it; None where types say all.
-        samples: What the engine is judged on.
-        goal: What is asked of the outputs.
-        bench: Where candidates run.
-        stage: What can be chosen.
-        emulation: What choices cost in emulation; to be closed.
+        format: The converter to the narrow format; None where the model's types suffice.
+        samples: Feeds and golden outputs that judge a candidate.
+        goal: The goal for the outputs.
+        bench: Runs candidates.
+        stage: Units of choice.
+        emulation: Predicts the cost of a choice; must be closed.
         candidates: The choices as models on the engine.
         started: When the search began, by `time.perf_counter`.
     """
@@ -70,9 +70,9 @@ class EngineSubject:
         """Write the model, and assemble the result of the search.
 
         Args:
-            asked: What the target does as the user named it; None when it was interrupted before.
-            settled: What was found.
-            explains: Whether rounding explains what the target does.
+            asked: Reading of the target as the user named it; None when interrupted before.
+            settled: The confirmed choice.
+            explains: Whether rounding explains the target's error.
         """
         request, stage = self.request, self.stage
         rounding = set(settled.kept)

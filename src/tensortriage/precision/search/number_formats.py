@@ -1,7 +1,7 @@
 """Formats that a model is written in by more than its types, such as 8 bits with scales: other packages write them.
 
-Who knows such a format registers, under `GROUP` and by the format's word, what makes a `NumberFormat` of it; nothing
-here imports it.
+A package that knows such a format registers a function that makes a `NumberFormat` of it, under `GROUP` and by the
+format's word; nothing here imports it.
 """
 
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ from tensortriage.values.registered import registered
 from tensortriage.values.spec import ValueSpec
 
 GROUP = "tensortriage.number_formats"
-"""Entry-point group of functions that make a `NumberFormat` of a `Precision`, whose word is the entry's name."""
+"""Entry-point group of functions that make a `NumberFormat` of a `Precision`; an entry's name is the format's word."""
 
 Opened = tuple[Choosable, Emulation, Candidates]
 """The units of choice, the predictor of a choice's cost (must be closed), and the candidates on the engine."""
@@ -40,7 +40,7 @@ class CommandCandidates(Protocol):
     """The candidates of one model in one lower format, as a command is shown them."""
 
     identity: str
-    """Digest of what they depend on besides the model and the kept nodes."""
+    """Digest of their inputs besides the model and the kept nodes."""
 
     scaled: bool
     """Whether scales move the values into the format's range."""
@@ -55,7 +55,7 @@ class CommandCandidates(Protocol):
         ...
 
     def model(self, kept: Collection[str]) -> Model:
-        """Return the candidate in which some nodes are kept."""
+        """Return the candidate for a choice of kept nodes."""
         ...
 
     def emulation(self, goal: PrecisionGoal, seconds: float | None) -> Emulation:
@@ -90,10 +90,10 @@ class NumberFormat(ABC):
         Args:
             model: The float model.
             specs: Types of its values.
-            setup: Where candidates run; its samples judge.
-            calibrating: What candidates are made with.
-            tell: Told what was chosen.
-            seconds: Time for measuring what each node does alone; None for no limit.
+            setup: Runs candidates; its samples judge.
+            calibrating: The calibration of candidates.
+            tell: Receives the choices, in words.
+            seconds: Time to measure the effect of each node alone; None for no limit.
 
         Raises:
             ModelError: When nothing of the model can be written in the format.

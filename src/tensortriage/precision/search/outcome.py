@@ -21,11 +21,11 @@ def facts(
     """Return how good the outputs are.
 
     Args:
-        asked: What the target does as the user named it; None when it was interrupted before.
-        settled: What was found.
-        goal: What was asked of the outputs.
-        samples: What they were judged on.
-        explains: Whether rounding explains what the target does.
+        asked: Reading of the target as the user named it; None when interrupted before.
+        settled: The confirmed choice.
+        goal: The goal for the outputs.
+        samples: Feeds and golden outputs that judged candidates.
+        explains: Whether rounding explains the target's error.
     """
     reading = settled.reading
     own = None
@@ -84,8 +84,8 @@ def planned(
     """Return the part of the result that does not depend on the judge.
 
     Args:
-        request: What was searched.
-        stage: What could be chosen.
+        request: The user's request.
+        stage: Units of choice.
         whole: Nodes in the higher precision, with those between them, in order.
         complete: Whether each was seen to be needed.
         interrupted: Whether the user ended the search early.

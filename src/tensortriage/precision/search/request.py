@@ -102,7 +102,7 @@ class PrecisionRequest:
 
     Attributes:
         model: ONNX file assumed to be right.
-        check: The command that judges; None when the engine is asked.
+        check: The command that judges; None when the engine does.
         low: The lower format; None for the one the target computes in.
         batch_bytes: Largest amount of captured tensors held at once.
     """
@@ -182,7 +182,7 @@ def low_precision(request: PrecisionRequest, target: EngineSpec | None) -> "Prec
     """Return the lower format.
 
     Raises:
-        UsageError: When nobody names one (``precision-low-missing``).
+        UsageError: When neither option nor target names one (``precision-low-missing``).
     """
     from tensortriage.engines.registry import resolve
     from tensortriage.values.dtype import Precision

@@ -48,8 +48,8 @@ def goal_of(
         precision: The lower format.
 
     Raises:
-        UsageError: When the reference itself does not reach it (``precision-goal-unreachable``), or nothing is asked
-            and the format has no rounding error of its own to ask for (``precision-goal-missing``).
+        UsageError: When the reference itself does not reach it (``precision-goal-unreachable``), or there is no goal,
+            and the format has no rounding error of its own to take as one (``precision-goal-missing``).
     """
     names = list(samples[0].outputs)
     if request.metric is not None:
@@ -66,7 +66,7 @@ def goal_of(
                 f"the reference itself has {magnitude(own, 6)} by {request.metric.words}, less than "
                 f"{magnitude(least, 6)}",
                 slug="precision-goal-unreachable",
-                cure="lower --metric-min, or leave it out to ask for what the reference reaches",
+                cure="lower --metric-min, or leave it out to require the reference's own score",
             )
         return MetricGoal(request.metric, least, f"{request.metric.words} >= {magnitude(least, 6)}")
     if request.tolerance is not None:
@@ -124,12 +124,12 @@ def open_typed(
     """Return the nodes to choose from in a model, its emulation (to be closed), and its candidates.
 
     Args:
-        bench: Where they run.
+        bench: Runs them.
         model: The model.
         precision: The lower format.
         specs: Types of its values.
         typed: Whether candidates are typed models.
-        seconds: Time for measuring what each node does alone; None for no limit.
+        seconds: Time to measure the effect of each node alone; None for no limit.
     """
     stage = stage_of(model, precision, specs, typed=typed)
     emulation = stage.emulation(bench.samples, bench.goal, lab=bench.lab, seconds=seconds)

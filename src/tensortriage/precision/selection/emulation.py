@@ -1,9 +1,9 @@
 """The cost of a choice of nodes, without a build for each: every candidate is one run of one session.
 
-The session is that of a model with switches: nodes compute in the format or not as its inputs say
-(`tensortriage.model.mixed_precision.switchable_rounding`), or read quantized operands or not
-(as a registered number format makes it). The numbers are exact for an engine that rounds every result once; what a
-real engine does better (fusions) or worse (accumulation in the format, faults) is for the engine itself to show.
+The session is that of a model with switches: its inputs decide whether nodes compute in the format
+(`tensortriage.model.mixed_precision.switchable_rounding`), or read quantized operands (as a registered number format
+makes it). The numbers are exact for an engine that rounds every result once; whether a real engine does better
+(fusions) or worse (accumulation in the format, faults) only that engine can show.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ class Switches:
 
     Attributes:
         model: The model with its switches.
-        feed: Returns what is fed to them when some nodes are kept.
+        feed: Returns their values for a choice of kept nodes.
         items: Nodes to choose from, in topological order.
     """
 
@@ -44,10 +44,10 @@ class Emulation:
 
     Args:
         of: The model, and how its nodes are switched.
-        samples: What to run on.
-        goal: What is asked of the outputs.
+        samples: Feeds to run, with golden outputs.
+        goal: The goal for the outputs.
         lab: Runs the model, and keeps the readings.
-        seconds: Time for measuring what each node does alone; None for no limit.
+        seconds: Time to measure the effect of each node alone; None for no limit.
     """
 
     def __init__(

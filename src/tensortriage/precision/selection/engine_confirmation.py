@@ -1,11 +1,12 @@
 """From the emulation's choice to one that the engine has shown to be enough, in as few builds as possible.
 
-The first candidate is what the emulation says. Where the engine does worse than rounding explains, nodes are kept with
-all that it runs as one with them, then those are added whose result it gets wrong on golden inputs; where it does a
-little worse, the emulation is asked for the same under a stricter limit, by as much as the engine missed it. Where that
-fails too, everything is kept once: if that is not enough either, no precision will help and the fault lies elsewhere.
-Where the engine does better (it fuses, and holds more in registers than the format), prefixes of the ranking are
-halved. What is left is thinned out: as many nodes at once as the engine's error leaves room for, in the end one by one.
+The first candidate is the emulation's choice. Where the engine does worse than rounding explains, nodes are kept
+together with their fused neighbours, then the nodes are added whose result on golden inputs the engine gets wrong;
+where it does a little worse, the emulation chooses again under a limit that is stricter by the engine's miss. Where
+that fails too, everything is kept once: if that is not enough either, no precision will help and the fault lies
+elsewhere. Where the engine does better (it fuses, and holds more in registers than the format), prefixes of the ranking
+are halved. The result is thinned out: as many nodes at once as the engine's error leaves room for, in the end one by
+one.
 """
 
 import dataclasses
@@ -22,16 +23,16 @@ from tensortriage.search.passes.bisection import Halving
 from tensortriage.values.text import error_size
 
 _SAME_ROUNDING = 4.0
-"""Ratio (12 dB) up to which an engine's miss is taken for more of the same rounding."""
+"""Ratio (12 dB) up to which an engine's miss counts as more of the same rounding."""
 
 _STRICTER_DB = 1.0
 """How much stricter than the engine's miss the next limit is: a step that is seen, and small."""
 
 _EMULATED_CLOSE_DB = 6.0
-"""An emulated ratio this far above the limit is taken for the engine's answer too, when both agree elsewhere."""
+"""An emulated ratio this far above the limit counts as the engine's answer too, when both agree elsewhere."""
 
 STRICTER = 2
-"""Times that the emulation is asked for more before the engine is suspected."""
+"""Times that the emulation chooses more nodes before the engine is suspected."""
 
 
 class NotPrecisionError(EngineError):
@@ -46,8 +47,8 @@ class Settled:
 
     Attributes:
         kept: Nodes to keep, most influential first.
-        reading: What the engine's outputs are like then; None when it was interrupted before it was asked.
-        predicted: What the emulation said of the same nodes; None when it was not asked, likewise.
+        reading: Reading of the engine with them; None when interrupted before.
+        predicted: Reading that the emulation predicts for the same nodes; None likewise.
         tried_without: Kept nodes without which the engine, or the emulation with a clear margin, is not good enough.
         complete: Whether every kept node is one of those.
         interrupted: Whether the user ended the search early.
@@ -67,12 +68,12 @@ class Questions:
 
     Attributes:
         engine: Reading of a set of kept nodes on the engine; costs a build.
-        emulated: The same in emulation.
+        emulated: The reading in emulation.
         stricter: The emulation's choice when its ratio may be 1 / this.
         items: All nodes that can be kept.
-        suspicion: What speaks against each.
+        suspicion: Evidence against each node.
         limited: Whether ratios are relative to a limit.
-        exact: Whether the engine is the emulation itself, so that asking it again tells nothing new.
+        exact: Whether the engine is the emulation itself, so that another run of it proves nothing.
         suspects: Nodes that do worse on the engine, on golden inputs, than the format explains; costs one build.
         groups: Nodes that are best kept together on the engine; may cost one build.
         builds_left: Builds that may still be made.
@@ -177,11 +178,11 @@ def not_precision(everything: GoalReading, where: str) -> NotPrecisionError:
 
 
 def _searched(kept: Sequence[str], ask: Questions, suspects: Sequence[str]) -> list[str]:
-    """Return enough nodes: those kept, and what the engine wants besides, found by asking it alone, group by group.
+    """Return enough nodes: those kept, and others that the engine needs, found on it alone, group by group.
 
-    The shortest prefix of the others that is enough ends with one that is needed; with that one added the next is
-    looked for among those before it (QuickXplain's idea, Junker, AAAI 2004). The last build is for the few that
-    are left between what is enough and what is not.
+    The shortest sufficient prefix of the others ends with a needed node; with that one added the next is sought among
+    those before it (QuickXplain's idea, Junker, AAAI 2004). The last build is for the few nodes between the longest
+    insufficient and the shortest sufficient prefix.
     """
     groups = ask.groups()
     base = groups.closed(kept)
@@ -208,7 +209,7 @@ def _searched(kept: Sequence[str], ask: Questions, suspects: Sequence[str]) -> l
 
 
 def _thinned(kept: list[str], ask: Questions) -> Settled:
-    """Drop what the engine does not need; without builds left, the emulation decides."""
+    """Drop nodes that the engine does not need; without builds left, the emulation decides."""
     agrees = ask.exact or _agrees(kept, ask)
     if kept and not agrees:
         kept = _halved(kept, ask)
@@ -237,8 +238,8 @@ def _thinned(kept: list[str], ask: Questions) -> Settled:
 def _batch(kept: Sequence[str], needed: set[str], most: int, ask: Questions) -> list[str]:
     """Return the least suspicious nodes that the engine's error leaves room for, one at least unless all are needed.
 
-    Errors of independent roundings add in power. What a node adds was measured in emulation; the engine is taken to do
-    as much better or worse there as it does on the whole.
+    Errors of independent roundings add in power. The contribution of a node was measured in emulation; the engine is
+    assumed to do as much better or worse there as it does on the whole.
     """
     open_ = [node for node in reversed(kept) if node not in needed]
     if ask.exact or not ask.limited:

@@ -1,9 +1,9 @@
 """The influence of each node's rounding on the outputs, with all others exact: group testing down to single nodes.
 
-One run tells what a *group* of nodes does. A group that does next to nothing is not looked into; others are halved,
+One run gives the effect of a *group* of nodes. A group with hardly any effect is not looked into; others are halved,
 the worst first. So the cost follows the number of sensitive nodes, about 2 K log2(N / K) runs, and not that of nodes.
-(Independent roundings add in power: the squares of the ratios. The share that a group left whole gives to each of its
-nodes follows from that. The split into local error and its influence is Herbgrind's, PLDI 2018.)
+(Independent roundings add in power: the squares of the ratios. The share of each node in a group that was left whole
+follows from that. The split into local error and its influence is Herbgrind's, PLDI 2018.)
 """
 
 import dataclasses
@@ -29,8 +29,7 @@ class Influences:
 
     Attributes:
         power: Per node the squared ratio at every output of every sample; infinite where it makes NaN or Inf.
-        alone: Nodes measured by themselves; what the others have is a share of their group.
-        runs: Readings taken.
+        alone: Nodes measured in isolation; the others have a share of their group.
     """
 
     power: Mapping[str, np.ndarray]
@@ -42,7 +41,7 @@ class Influences:
         return math.sqrt(float(np.max(self.power[node])))
 
     def order(self) -> list[str]:
-        """Return the nodes in the order in which they are best kept: each next one takes most off the worst output."""
+        """Return the nodes in the order in which they are best kept: each next one reduces the worst output most."""
         left = dict.fromkeys(self.power)
         ordered = [node for node in left if np.isinf(self.power[node]).any()]
         for node in ordered:
@@ -83,7 +82,7 @@ def influences(
         relative: Whether `_GROUP_IGNORED`, the ratio up to which a group is left whole, is a share of the largest
             finite ratio met instead of the limit.
         expired: Whether the time for it is over: then groups stay as they are.
-        progress: Told the readings so far and a rough number of those to come.
+        progress: Receives the readings so far and a rough number of those to come.
     """
     power: dict[str, np.ndarray] = {}
     alone: set[str] = set()

@@ -1,9 +1,9 @@
 """The smallest set of nodes to keep, chosen on the emulation: predict, gallop, prune.
 
-Nodes are ranked once by what they do alone. Errors that add in power make the right set a prefix of the ranking, whose
-length can be computed; where nodes interact it is longer than computed, and galloping finds a prefix that is enough.
-Such a prefix holds nodes that are innocent, so blocks of it are dropped again from its least suspicious end, halving
-down to single nodes: the result is 1-minimal, which without this last phase it is far from being.
+Nodes are ranked once by their effect alone. Errors that add in power make the right set a prefix of the ranking, whose
+length can be computed; where nodes interact it is longer than computed, and galloping finds a sufficient prefix. Such a
+prefix holds innocent nodes, so blocks of it are dropped again from its least suspicious end, halving down to single
+nodes: the result is 1-minimal, which without this last phase it is far from being.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ _NEEDED_BEYOND_DOUBT = 2.0
 T = TypeVar("T")
 READ = Callable[[frozenset[str]], GoalReading]
 NodeSearch: TypeAlias = Generator[Ask[str], tuple[OracleVerdict, ...], T]
-"""Asks which nodes are enough to keep, and returns what it found: `tensortriage.search.dialogue`."""
+"""Tests which nodes are enough to keep, and returns its result: `tensortriage.search.dialogue`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class KeptNodes:
 
     Attributes:
         kept: They, most influential first.
-        reading: What the outputs are like then.
+        reading: Reading of the outputs with it.
     """
 
     kept: tuple[str, ...]
@@ -44,7 +44,7 @@ def choose(influences: Influences, read: READ, *, strict: float = 1.0, limited: 
     """Return the smallest set found that is good enough; None when even keeping everything is not.
 
     Args:
-        influences: What nodes do alone.
+        influences: The effect of each node alone.
         read: Reading of a set of kept nodes.
         strict: Good enough is a ratio of 1 / this: above 1 for an engine that does worse than its emulation.
         limited: Whether ratios are relative to a limit; else only `GoalReading.within` counts.
@@ -127,7 +127,7 @@ def galloped(order: Sequence[str], *, start: int = 1) -> NodeSearch[int | None]:
 
 
 def smallest(order: Sequence[str], /) -> NodeSearch[list[str]]:
-    """Find enough nodes, none of which can be left out, when all are known to be enough.
+    """Find a minimal sufficient set of nodes, when all are known to be enough.
 
     Args:
         order: Nodes, the most suspicious first.

@@ -1,7 +1,7 @@
-"""Nodes whose precision is best changed together: what an engine runs as one, and what a residual stream adds up.
+"""Nodes whose precision is best changed together: fused nodes, and those that a residual stream adds up.
 
-A typed model that keeps one node of a fused region takes the region apart: its other nodes now round what they used to
-hold in registers, and the engine does worse than rounding explains. Likewise one Add of a residual stream gains
+A typed model that keeps one node of a fused region takes the region apart: its other nodes now round values that they
+used to hold in registers, and the engine does worse than rounding explains. Likewise one Add of a residual stream gains
 nothing while the Adds behind it narrow the same sum again. So where single nodes do not do on an engine, their groups
 are tried.
 """
@@ -93,7 +93,8 @@ def fused_nodes(plan: Plan, graph: Graph) -> tuple[tuple[str, ...], ...]:
 def residual_streams(graph: Graph) -> list[tuple[str, ...]]:
     """Return the Adds of every residual stream, in topological order.
 
-    An Add continues with a stream when one operand is what the Add before it made and the other is computed from that.
+    An Add continues with a stream when one operand is the result of the Add before it and the other is computed from
+    that.
     """
     stream_of: dict[str, list[str]] = {}
     streams: list[list[str]] = []

@@ -1,7 +1,7 @@
 """Which nodes that only pass values on (Reshape, Transpose, Relu, ...) are kept together with their neighbours.
 
-Such a node has no error of its own, so it is never searched for; but between two kept nodes it must not narrow what
-passes, and a Cast before it and another one behind it would be two too many. So it is kept exactly when it lies on a
+Such a node has no error of its own, so it is never searched for; but between two kept nodes it must not narrow its
+operand, and a Cast before it and another one behind it would be two too many. So it is kept exactly when it lies on a
 way from a kept node (or a model input) to a kept node (or a model output) on which nothing is rounded anyway. All else
 gets as few Casts as the kept nodes themselves demand: one per value that is made in one type and read in the other.
 """
@@ -22,9 +22,8 @@ class Islands:
     """Completes sets of kept nodes.
 
     Attributes:
-        model: The model.
         lowerable: Nodes that can compute in the lower format.
-        rounding: Those of them that round something; the others hand numbers on.
+        rounding: The nodes that round their result; the others pass numbers on.
     """
 
     model: Model

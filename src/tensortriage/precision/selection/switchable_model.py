@@ -44,13 +44,12 @@ class Choosable:
     """A model and the nodes to choose from.
 
     Attributes:
-        model: The model.
         precision: The lower format.
         specs: Types of its values.
         items: Nodes to choose from, in topological order.
         fixed: Nodes that round and that the format has no way to write; none in 8 bits, where they are no candidates.
         movers: Nodes that only hand numbers on, in whatever type.
-        written: Options of ``triage convert``, beside the format, that write models so.
+        written: Options of ``triage convert``, in addition to the format, that write models so.
     """
 
     model: Model

@@ -1,7 +1,7 @@
 """Candidates on the engine itself: the model typed so that some nodes compute in the higher precision, built and run.
 
-An engine that is asked for a precision applies it to everything; to get a mixture it is asked to follow the types of
-the model instead, and the types say which node computes in what.
+An engine applies a requested precision to everything; for a mixture it is run with the types of the model instead,
+which set the format of each node.
 """
 
 import abc
@@ -46,11 +46,11 @@ class EngineSetup:
 
     Attributes:
         spec: The engine as the user named it.
-        samples: What to run on.
-        goal: What is asked of the outputs.
+        samples: Feeds to run, with golden outputs.
+        goal: The goal for the outputs.
         lab: Asks the engine, and keeps the readings.
         latency: Whether to time runs.
-        builds: What was built here; what the case knew is not among it.
+        builds: Builds of this search; answers that the case knew are not among them.
     """
 
     spec: EngineSpec
@@ -71,10 +71,10 @@ class EngineSetup:
 
         Args:
             spec: The engine.
-            original: What the candidate is made of.
+            original: The model without changes.
             candidate: Makes it, unless its reading is known.
-            what: Names it, for people.
-            words: Tell it from other candidates of the same original.
+            what: Its name, for people.
+            words: Identify it among candidates of the same original.
         """
 
         def ask() -> GoalReading:
@@ -132,10 +132,10 @@ class Candidates(abc.ABC):
     """Models of one original in which some nodes compute in float32, on an engine.
 
     Args:
-        stage: The original and what can be chosen in it.
-        bench: Where candidates run.
-        spec: The engine as candidates want it.
-        words: Tell them from others of the same original.
+        stage: The original and the units of choice in it.
+        bench: Runs candidates.
+        spec: The engine, following the types of candidates.
+        words: Identify them among others of the same original.
     """
 
     def __init__(
@@ -203,8 +203,8 @@ class TypedCandidates(Candidates):
     """Typed models of one original.
 
     Args:
-        stage: The original and what can be chosen in it.
-        bench: Where candidates run.
+        stage: The original and the units of choice in it.
+        bench: Runs candidates.
     """
 
     def __init__(self, stage: SwitchableModel, *, bench: EngineSetup) -> None:

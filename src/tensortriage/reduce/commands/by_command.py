@@ -47,13 +47,12 @@ class StagedRequest:
     """A request to reduce a model by the answers of a command or a person.
 
     Attributes:
-        model: The model.
         samples: Samples to run it on, should shapes or cut branches need them.
         to: The command or person that judges the pieces.
         ends: Which ends of the model may be cut off.
         shape_source: How shapes become known.
-        repeats: How often things are asked.
-        shrink_seconds: Time for making sizes and weights smaller after the nodes; a person is not asked about that.
+        repeats: Number of runs per candidate.
+        shrink_seconds: Time for making sizes and weights smaller after the nodes; not used with a person.
     """
 
     model: Model
@@ -69,8 +68,8 @@ class StagedAsking:
     """Asks a command or a person; see `tensortriage.reduce.inside_subgraphs.Asking`.
 
     Args:
-        request: What to ask about.
-        case: Where everything is kept.
+        request: The user's request.
+        case: The store of all results.
     """
 
     def __init__(self, request: StagedRequest, case: Case) -> None:
@@ -104,7 +103,7 @@ class StagedAsking:
         return {}
 
     def failure(self) -> Failure | None:
-        """Return None: what fails is for the judge to know."""
+        """Return None: only the judge knows the failure."""
         return None
 
     def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> ReductionFinish:

@@ -11,7 +11,7 @@ class Revisable:
     """A cache whose last answers can be taken back.
 
     Args:
-        cache: Where answers are kept.
+        cache: The store of answers.
     """
 
     def __init__(self, cache: Cache) -> None:

@@ -1,4 +1,4 @@
-"""Reduces a model with engines as judge: golden values from the reference, pieces on the target, a case to hand on."""
+"""Reduces a model with engines as judge: golden values from the reference, pieces on the target, a case for others."""
 
 import contextlib
 import dataclasses
@@ -39,8 +39,8 @@ class EnginePremises:
     Attributes:
         source: The model, its samples and their golden values.
         tolerance: The user's own; None to judge by the noise floor.
-        judge: Makes what says which outputs of the whole model fail.
-        suspicions: Measures, on one sample, the local error of nodes over what is allowed, where it is more.
+        judge: Makes the judge of the whole model's outputs.
+        suspicions: Measures, on one sample, the ratio of local error to limit of the nodes that exceed theirs.
         inside: Makes the premises of another model on other samples, with the same engines and without a tolerance.
     """
 
@@ -57,9 +57,9 @@ class EngineRequest:
 
     Attributes:
         ends: Which ends of the model may be cut off.
-        shrink_seconds: Time for making smaller what is left after the nodes; 0 for not at all.
-        repeats: How often things are asked.
-        say: Told what takes a while, before it begins.
+        shrink_seconds: Time for making the rest smaller after the nodes; 0 for none.
+        repeats: Number of runs per candidate.
+        say: Receives the name of a slow step before it begins.
         jobs: Checks at once.
         wanted: How the whole has to fail; None for any way.
     """
@@ -76,8 +76,8 @@ class EngineAsking:
     """Asks the target; see `tensortriage.reduce.inside_subgraphs.Asking`.
 
     Args:
-        premises: Model, samples, engines, limits, and who judges.
-        request: How they are asked.
+        premises: Model, samples, engines, limits, and the judge.
+        request: Settings of the search.
     """
 
     word = "engines"
@@ -173,7 +173,7 @@ class EngineAsking:
         """Return the same way of asking about an opened piece, fed with golden values of the sample that fails worst.
 
         Raises:
-            TriageError: When the reference cannot run what is inside.
+            TriageError: When the reference cannot run the inside.
         """
         question = self._source.question
         feeds = tuple(self._feeds(opening, next(feed.origin for feed in question.feeds)))

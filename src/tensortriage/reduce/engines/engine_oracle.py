@@ -1,4 +1,4 @@
-"""Does a piece, fed with golden values, fail on the target as the whole does? Asked of the engine itself.
+"""Does a piece, fed with golden values, fail on the target as the whole does? The engine itself answers.
 
 Every piece is rebuilt for every question, so that faults of a build come and go as for the user, and runs on
 all samples in their order, so that faults which depend on earlier runs can show. Several threads may ask at once: only
@@ -43,7 +43,7 @@ class EngineOracle:
         reference: Engine that carries errors on to the outputs.
         target: Engine under suspicion.
         judge: Decides whether an output of the whole fails.
-        lab: Asks engines, and keeps how the whole failed; what they answer about a candidate is kept by who searches.
+        lab: Asks engines, and keeps the failure of the whole; answers about a candidate are kept by the search.
         identity: Digest of all that answers depend on besides the piece.
         wanted: Only failures of this kind will do for the whole; None for any.
         expected: How the whole failed; None while that is being found out.
@@ -75,11 +75,11 @@ class EngineOracle:
     def _verdict_on_the_whole(self, failure: Failure | None, attempt: int) -> OracleVerdict:
         if failure is None and self.closest[1]:
             largest, output = self.closest
-            said = (
+            words = (
                 f"largest error: {error_size(largest)} at output '{output}', which is within its limit; --rtol sets "
                 "another"
             )
-            return OracleVerdict(CheckOutcome.PASS, detail=said)
+            return OracleVerdict(CheckOutcome.PASS, detail=words)
         if failure is not None and self.wanted not in (None, failure.kind):
             return OracleVerdict(CheckOutcome.OTHER, failure.signature, failure.describe())
         if failure is not None:
@@ -168,8 +168,8 @@ class EngineOracle:
         self, sample: GoldenSample, nodes: Sequence[str], wrong: Mapping[str, np.ndarray], errors: Mapping[str, float]
     ) -> Failure | None:
         """Return the failure that wrong values inside the model mean for its outputs."""
-        asked = self.expected.influences.get(sample.name, {}) if self.expected is not None else {}
-        outputs = whole(list(asked), self._parts(sample)) or [spec.name for spec in self.pieces.model.outputs]
+        influences = self.expected.influences.get(sample.name, {}) if self.expected is not None else {}
+        outputs = whole(list(influences), self._parts(sample)) or [spec.name for spec in self.pieces.model.outputs]
         try:
             with self._lock:
                 reached = carry(
@@ -215,7 +215,7 @@ class EngineOracle:
         return Failure(kind, value, errors[value], output, failing[output], sample.name, influences=every)
 
     def _parts(self, sample: GoldenSample) -> Sequence[OutputPart]:
-        """Return what outputs are composed of, which is judged as `run` and `diagnose` judge it."""
+        """Return the parts that outputs are composed of, which are judged as in `run` and `diagnose`."""
         return output_parts(self.pieces.model, sample.feed.tensors) if self.judge.tolerance is None else ()
 
     def _failing(self, sample: GoldenSample, pairs: Mapping[str, Compared], errors: Mapping[str, float]) -> list[str]:

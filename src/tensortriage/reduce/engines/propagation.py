@@ -1,8 +1,9 @@
-"""How does a wrong value inside the model affect its outputs? The rest of the model, run by the reference, tells.
+"""How does a wrong value inside the model affect its outputs? The reference runs the rest of the model with it.
 
-Only what lies behind the wrong values is run, fed with golden values from beside. Where one wrong value lies behind
-another, its error is added to what arrives there, so that neither hides the other. What arrives through the piece that
-made both is in that error already: inside the piece errors are not carried on, or they would count twice.
+Only the nodes behind the wrong values are run, fed with golden values from other branches. Where one wrong value lies
+behind another, its error is added to the value that arrives there, so that neither hides the other. Errors that arrive
+through the piece that made both are in that error already: inside the piece errors are not carried on, or they would
+count twice.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -68,7 +69,7 @@ def _nodes(
 ) -> list[Node]:
     """Return the nodes to be run: those between the wrong values and the outputs that errors reach from outside.
 
-    A wrong value that one of them uses inside the piece has a right form, too; what makes it is run for that.
+    A wrong value that one of them uses inside the piece has a right form, too; the nodes that make it are run for that.
     """
     graph = model.graph
     first = {user.name: user for value in wrong for user in graph.consumers(value) if user.name not in inside}

@@ -77,7 +77,7 @@ def _recorded(
 
     Args:
         samples: At least one.
-        declared: What the model and shape inference say.
+        declared: Specs of the model and of shape inference.
         symbols: Names of the dynamic sizes of the model's inputs; inference makes up others, which are not kept.
     """
     found: dict[str, ValueSpec] = {}
@@ -90,7 +90,10 @@ def _recorded(
             continue
         sizes = [dims[0] if len(set(dims)) == 1 else None for dims in zip(*shapes, strict=True)]
         if known is not None and known.shape is not None and len(known.shape) == len(sizes):
-            sizes = [told if told in symbols else size for told, size in zip(known.shape, sizes, strict=True)]
+            sizes = [
+                declared_size if declared_size in symbols else size
+                for declared_size, size in zip(known.shape, sizes, strict=True)
+            ]
         found[name] = ValueSpec(name, first.dtype, tuple(sizes))
     return found
 

@@ -1,1 +1,1 @@
-"""Pieces of a model: how they are cut, completed, searched, and what shapes they have."""
+"""Pieces of a model: how they are cut, completed and searched, and their shapes."""

@@ -2,7 +2,7 @@
 
 A node with a body is one item of the search. If it is still there at the end, the search can go on inside: the taken
 branch of an If, or the nodes of a function, are put in its place; the body of a Loop or Scan that is left alone becomes
-a model of its own, fed in every turn with what the reference gives to it.
+a model of its own, fed in every turn with the reference's values.
 """
 
 import dataclasses
@@ -28,8 +28,6 @@ class Opening:
     """A way into a node that is left.
 
     Attributes:
-        node: Its name.
-        op_type: Its operator.
         what: ``then_branch``, ``else_branch``, ``body`` or ``function``.
         model: The piece with the node opened.
         lifted: The body, when it became a model of its own.
@@ -54,9 +52,9 @@ def openings(piece: Model, specs: Mapping[str, ValueSpec], taken: Callable[[str]
     """Yield the ways into the nodes of a piece, the most telling first.
 
     Args:
-        piece: What is left.
+        piece: The piece so far.
         specs: Types and shapes of its values.
-        taken: Says what the condition of that name is; None when that is not known, and both branches are tried.
+        taken: Returns the value of the condition of that name; None when it is unknown, and both branches are tried.
 
     Raises:
         TriageError: When one cannot be opened.
@@ -83,7 +81,7 @@ def inner_feeds(
 
     Args:
         opening: The piece.
-        recorded: Returns a constant, or what a value around it was.
+        recorded: Returns a constant, or the recorded value of a name around it.
         run: Runs the piece on the reference.
     """
     if opening.lifted is None:

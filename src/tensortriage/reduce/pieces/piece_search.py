@@ -1,4 +1,4 @@
-"""From an oracle to the smallest piece: how the whole fails is what the search then looks for."""
+"""From an oracle to the smallest piece: the search looks for the failure of the whole."""
 
 import dataclasses
 import hashlib
@@ -38,13 +38,13 @@ class Search:
 
     Attributes:
         pieces: The model and its items.
-        oracle: Says what a piece does.
+        oracle: Tests a piece.
         identity: Returns the digest of all that answers depend on besides the piece, as far as that is known.
-        cache: Where answers are kept.
-        repeats: How often things are asked.
-        budget: What it may cost.
-        passes: What is done.
-        observe: Told about every answer of the search.
+        cache: The store of answers.
+        repeats: Number of runs per candidate.
+        budget: Its limits.
+        passes: Passes to run.
+        observe: Receives every answer of the search.
     """
 
     pieces: Pieces
@@ -66,12 +66,12 @@ class Search:
         """Confirm that the whole fails, pass that failure to the oracle, and search.
 
         Args:
-            suspicion: Measures what speaks against each node, by name, once it is known how the whole fails.
-            executor: Where checks run; None for in this thread.
+            suspicion: Measures the evidence against each node, by name, once the failure of the whole is known.
+            executor: Runs checks; None for this thread.
 
         Raises:
             UsageError: When it does not fail (``premise-not-failing``) or that is unclear (``premise-unresolved``).
-            KeyboardInterrupt: When that came before; what was answered is kept, and no search must begin on less.
+            KeyboardInterrupt: When that came before; answers so far are kept, and no search must begin on less.
         """
         begun: list[bool] = []
 
@@ -115,7 +115,7 @@ class Search:
     def refuse_constant_answers(self, result: SearchResult[str]) -> None:
         """See that the check can pass at all, when it has never done so.
 
-        A single node of another operator than those found cannot hold the same fault; a few of them are asked about.
+        A single node of another operator than those found cannot hold the same fault; a few of them are tested.
 
         Raises:
             UsageError: When they all fail too (``check-always-fails``).

@@ -54,7 +54,7 @@ def with_seen_shapes(model: Model, feeds: Iterable[Feed], lab: Lab) -> Model:
 
     Args:
         model: The model.
-        feeds: What it is fed; sizes that differ in them are left open.
+        feeds: Its feeds; sizes that differ between them stay open.
         lab: Runs it.
     """
     ends = [spec.name for spec in (*model.inputs, *model.outputs) if spec.shape is None or spec.dtype is None]

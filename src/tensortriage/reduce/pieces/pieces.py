@@ -1,8 +1,8 @@
 """Candidates of a reduction as models: any set of nodes, fed where it was cut.
 
-What the target executes depends on which values it must give out: a value between two nodes that becomes an output can
-no longer disappear in their fusion, and with it the fault. So a piece returns its ends only: values that nothing in it
-uses. What goes wrong inside shows there. It may be cut *marked* as well, with every value that leaves it for an output.
+The outputs of a model change its execution: a value between two nodes that becomes an output can no longer disappear in
+their fusion, and with it the fault. So a piece returns its ends only: values that nothing in it uses. Faults inside
+show there. It may be cut *marked* as well, with every value that leaves it for an output.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,6 @@ class Pieces:
         frozen: Values that become constants where a piece would need them as input: shapes, which engines want known.
 
     Attributes:
-        model: The model.
         specs: Types and shapes of its values.
         ends: Which ends may be cut off.
         frozen: Values that become constants where a piece would need them as input.
@@ -111,7 +110,7 @@ class Pieces:
 
         Args:
             nodes: As `nodes` returns them.
-            marked: Whether it also returns what nodes both inside and outside use.
+            marked: Whether it also returns values that nodes both inside and outside use.
 
         Raises:
             ModelError: When the type of an input is not known (``value-type-unknown``).
@@ -123,7 +122,7 @@ class Pieces:
         return freeze(piece, constants) if constants else piece
 
     def results(self, nodes: Collection[str]) -> tuple[str, ...]:
-        """Return the values that a piece gives out: outputs of the model, and what only nodes outside use."""
+        """Return the values that a piece gives out: outputs of the model, and values that only nodes outside use."""
         graph, inside = self.model.graph, set(nodes)
         if self.is_whole(tuple(nodes)):
             return tuple(spec.name for spec in self.model.outputs)

@@ -1,9 +1,9 @@
 """The two searches that Polygraphy has: the shortest failing piece that ends in one node, then one that starts there.
 
-They are offered for comparison and for habit. What they cannot find: needed nodes in different branches, or far apart
-on one path with unneeded ones between, because every piece they look at is all that leads to a node, or all behind it.
-They ask in Polygraphy's order and count as it does: from 0 for the last node, and again for the first one. Unlike
-there, bisection asks about the first node too instead of taking it for good.
+They are offered for comparison and for habit. They cannot find needed nodes in different branches, or far apart on one
+path with unneeded ones between, because every piece they look at is everything before a node, or everything behind it.
+They follow Polygraphy's order and count as it does: from 0 for the last node, and again for the first one. Unlike
+there, bisection tests the first node too instead of assuming that it is good.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,7 +73,7 @@ def _linear(state: SearchState[str], candidates: Candidates, phases: Phases, end
 def _ask(state: SearchState[str], candidate: frozenset[str], phases: Phases) -> Reply[str]:
     """Ask about a candidate, keep it when it is the smallest so far, and return whether it fails the same way.
 
-    The one that is known to fail is not asked about again; it has a number as there.
+    The candidate that is known to fail is not tested again; it has a number as there.
     """
     if candidate == state.current:
         phases.next_check()

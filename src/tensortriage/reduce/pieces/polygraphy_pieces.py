@@ -1,8 +1,8 @@
-"""Pieces as Polygraphy cuts them: fed at the node they start at, with the other branches frozen to what they gave.
+"""Pieces as Polygraphy cuts them: fed at their first node, with the other branches frozen to their recorded values.
 
-A piece that starts at one node may need a value of a branch that was cut off. It becomes a constant then: what the
-whole model gives on the sample. So the check needs data for the inputs of one node only, which fit the constants when
-they come from that sample; with several samples no constant fits them all, and such values stay inputs.
+A piece that starts at one node may need a value of a branch that was cut off. It becomes a constant then: the whole
+model's value on the sample. So the check needs data for the inputs of one node only, which fit the constants when they
+come from that sample; with several samples no constant fits them all, and such values stay inputs.
 """
 
 import itertools

@@ -1,1 +1,1 @@
-"""A self-contained case: its data, the folder a vendor gets, and how that asks PyTorch as well."""
+"""A self-contained case: its data, the folder for a vendor, and its question to PyTorch as well."""

@@ -1,8 +1,8 @@
 """How a pack calls its engine, without this package: by the engine's own functions, or by the adapter that travels.
 
-ONNX Runtime and OpenVINO as they come are a few lines. Any other engine of a worker is called by the worker's own
-adapter, which needs numpy and the engine alone: what it was asked to build is heard here and asked for again there.
-That holds for a user's script, which travels with the modules next to it that it imports.
+Plain ONNX Runtime and OpenVINO are a few lines. Any other engine of a worker is called by the worker's own adapter,
+which needs numpy and the engine alone: its build requests are recorded here and repeated there. That holds for a user's
+script, which travels with the modules next to it that it imports.
 """
 
 import ast
@@ -25,7 +25,7 @@ from tensortriage_worker.converters import CONVERTED_BY
 from tensortriage_worker.serve import ADAPTERS
 
 ENGINE = "engine"
-"""Folder of a pack with what calls its engine."""
+"""Folder of a pack with the code that calls its engine."""
 _WORKER = "tensortriage_worker"
 
 
@@ -35,7 +35,7 @@ class EngineHalf:
 
     Attributes:
         code: Python that defines ``opened(path)``, which gives ``run(inputs, names)``.
-        files: What lies in the folder `ENGINE`, by path in it.
+        files: Contents of the folder `ENGINE`, by path in it.
         command: The engine's own command line for the build or the test; empty where it has none.
         any_model: Whether it takes other models than that of the pack.
     """
@@ -68,8 +68,8 @@ def _travelling(spec: EngineSpec, repro: Repro, limits: Limits) -> EngineHalf | 
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         own = repro.model.save(Path(folder) / MODEL_NAME)
 
-        def hear(asked: AskedBuild) -> None:
-            heard.append((asked, _files_of(asked, own)))
+        def hear(build: AskedBuild) -> None:
+            heard.append((build, _files_of(build, own)))
 
         with heard_builds(hear), Lab(limits=limits) as lab:
             with contextlib.suppress(TriageError), lab.session(spec, Model.load(own), sequence=True) as run:
@@ -77,23 +77,23 @@ def _travelling(spec: EngineSpec, repro: Repro, limits: Limits) -> EngineHalf | 
             commands = [*lab.tally.commands]
     if len(heard) != 1:  # an engine of this process, or one that is built again for every shape
         return None
-    asked, files = heard[0]
-    module = ADAPTERS.get(asked.adapter, asked.adapter)
-    names = {key: Path(asked.options[key]).name for key in _named_files(asked)}
-    fed_as = asked.fed_as or {spec.name: spec.name for spec in repro.model.inputs}
+    build, files = heard[0]
+    module = ADAPTERS.get(build.adapter, build.adapter)
+    names = {key: Path(build.options[key]).name for key in _named_files(build)}
+    fed_as = build.fed_as or {spec.name: spec.name for spec in repro.model.inputs}
     renamed = {spec.name: fed_as.get(spec.name, "") for spec in repro.model.inputs}
     renamed = {name: engine for name, engine in renamed.items() if engine != name}
     code = _ADAPTER
     for word, value in {
-        "ADAPTER": module, "OPTIONS": {**asked.options, **names}, "NAMED": sorted(names), "FED_AS": renamed,
+        "ADAPTER": module, "OPTIONS": {**build.options, **names}, "NAMED": sorted(names), "FED_AS": renamed,
     }.items():  # fmt: skip
         code = code.replace(f"<{word}>", repr(value))
     model = f'HERE / "{ENGINE}" / "{MODEL_NAME}" if path == HERE / "{MODEL_NAME}" else path'
     code = code.replace("<MODEL>", model if MODEL_NAME in files else "path")
-    if converted_by := asked.info.get(CONVERTED_BY):
+    if converted_by := build.info.get(CONVERTED_BY):
         commands.append(str(converted_by))
     carried = {path: text.encode() for path, text in _modules(module).items()}
-    return EngineHalf(code, {**carried, **files}, "\n".join(commands), any_model="declared" not in asked.options)
+    return EngineHalf(code, {**carried, **files}, "\n".join(commands), any_model="declared" not in build.options)
 
 
 def _named_files(asked: AskedBuild) -> list[str]:
@@ -103,7 +103,7 @@ def _named_files(asked: AskedBuild) -> list[str]:
 
 
 def _files_of(asked: AskedBuild, own: Path) -> dict[str, bytes]:
-    """Return the files that a build reads: those of options, and the model where it is not the pack's."""
+    """Return the files that a build reads: files named by options, and the model unless it is the pack's own."""
     files = {Path(asked.options[key]).name: Path(asked.options[key]).read_bytes() for key in _named_files(asked)}
     if asked.adapter == "script":
         files |= _beside(Path(asked.options["file"]))
@@ -134,7 +134,7 @@ def imported_names(source: str, package: str = "") -> Iterator[str]:
 
     Args:
         source: The text.
-        package: What relative imports are relative to.
+        package: The package of relative imports.
     """
     with contextlib.suppress(SyntaxError, ValueError):
         for node in ast.walk(ast.parse(source)):
@@ -197,7 +197,7 @@ _OPENVINO = """def opened(path):
 
 _ADAPTER = '''OPTIONS = <OPTIONS>
 NAMED = <NAMED>  # options whose values are files in the folder "engine"
-FED_AS = <FED_AS>  # what the engine calls inputs that it renamed; nothing for those that it dropped
+FED_AS = <FED_AS>  # the engine's names of inputs that it renamed; nothing for those that it dropped
 
 
 def opened(path):

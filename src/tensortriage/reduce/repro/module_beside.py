@@ -1,6 +1,7 @@
 """The module of a source network next to the nodes of a repro, with the facts from the package that cut it out.
 
-Who knows the networks of an engine registers, under `GROUP` and by the engine's name, a function that cuts modules out.
+A package that knows the networks of an engine registers a function that cuts modules out, under `GROUP` and by the
+engine's name.
 """
 
 import dataclasses
@@ -21,14 +22,14 @@ class ModuleBeside:
 
     Attributes:
         write: Writes `MODULE_FILES` into a folder; raises OSError.
-        label: Where it is in the network: path, class and line.
+        label: Its place in the network: path, class and line.
         code: Its operations.
-        contents: What of the network is in the files, in Markdown, for who decides whether to hand them on.
-        framework: What runs it here, with its version.
+        contents: Parts of the network in the files, in Markdown, so that users can decide whether to share them.
+        framework: Framework that runs it here, with its version.
         export: The call that exports it, for the title of a report.
         check: Python that defines ``exported_anew()`` for the script of a repro: the worst relative error of the module
             exported there, None where its framework is not installed.
-        versions: Versions of the framework and of what its exporter works with.
+        versions: Versions of the framework and of its exporter's packages.
         anew: Whether it is wrong when it is exported again here; None when that could not be tried.
         told: How it is wrong then, or why it could not be tried.
     """

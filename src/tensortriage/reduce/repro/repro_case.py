@@ -1,8 +1,8 @@
 """A self-contained reduced case: a model, inputs, and the expected outputs.
 
-Whether it fails is decided without the model it was cut from: the same kind of failure, and an error of at least a
-tenth of the one that was seen when it was cut out. Errors are taken relative to the signal, but not to one that has
-nearly vanished on the way: rounding noise over zero would look like any failure.
+Its failure is decided without the model it was cut from: the same kind of failure, and an error of at least a tenth of
+the one seen when it was cut out. Errors are relative to the signal, but not to one that has nearly vanished on the way:
+rounding noise over zero would look like any failure.
 """
 
 import dataclasses

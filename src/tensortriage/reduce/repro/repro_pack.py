@@ -26,7 +26,7 @@ from tensortriage.reduce.repro.trial import PackTrial, needed, tried
 from tensortriage.values.files import partial_name, sweep_partial
 
 CARRIED = "contents.txt"
-"""Lists what lies next to it in the folder that calls the engine."""
+"""Lists the files next to it in the folder that calls the engine."""
 ISSUE = "issue.md"
 """The facts that the tracker of PyTorch's exporter asks for."""
 STARTING_SECONDS = 60.0
@@ -47,10 +47,10 @@ def write_pack(
     """Write a repro pack, which appears when it is complete, and run it; an earlier one is replaced.
 
     Args:
-        folder: Where; missing, empty or an earlier pack.
+        folder: Its place; missing, empty or an earlier pack.
         repro: The case.
-        facts: What is told of it.
-        limits: Of the engine.
+        facts: Facts for its texts.
+        limits: Limits of the engine.
         attempts: How often it is run at most until it fails again.
 
     Raises:
@@ -73,7 +73,7 @@ def write_pack(
             fresh.mkdir()
             _fill(fresh, repro)
             half = engine_half(target, repro, limits)
-            told = dataclasses.replace(facts, command=half.command)
+            facts_with_command = dataclasses.replace(facts, command=half.command)
             blamed = bool(facts.exported_wrong)
             code = script(
                 half.code,
@@ -88,9 +88,9 @@ def write_pack(
             if module is not None:
                 module.write(fresh)
             if blamed and (module is None or module.anew is not False):  # else no exporter here is to blame
-                (fresh / ISSUE).write_text(issue(repro, told))
+                (fresh / ISSUE).write_text(issue(repro, facts_with_command))
             trial = tried(fresh, target, local, limits, attempts)
-            text = readme(repro.model, told, trial, needed(fresh))
+            text = readme(repro.model, facts_with_command, trial, needed(fresh))
             for place in (fresh.absolute(), *_places(target)):  # engines quote paths in what they say
                 text = text.replace(f"{place}{os.sep}", "")
             (fresh / "README.md").write_text(text)

@@ -1,8 +1,8 @@
 """``repro.py``: the script of a repro, which needs numpy and the engine alone.
 
-It asks the engine for the nodes as they are in the file, and, where a PyTorch module lies next to them, exports that
-anew with the PyTorch that is installed. Which of the two decides the exit code depends on whose fault it is: a mended
-exporter makes the second one right, and never the first. What cannot be run here is neither right nor wrong.
+It runs the nodes of the file on the engine, and, where a PyTorch module lies next to them, exports that again with the
+installed PyTorch. Which of the two decides the exit code depends on the culprit: a mended exporter makes the second one
+right, and never the first. A result that cannot be computed here is neither right nor wrong.
 """
 
 import math
@@ -30,7 +30,7 @@ def script(
 
     Args:
         opened: Python that defines how a model is built on the engine.
-        limit: Relative error from which the failure shows again.
+        limit: Relative error from which the failure counts as reproduced.
         failure: How it fails.
         seconds: Time after which a run hangs.
         module: The module next to it; None for none.
@@ -52,7 +52,7 @@ def script(
     )
 
 
-_WHAT = "Run the model on every test data set and compare with what is expected."
+_WHAT = "Run the model on every test data set and compare with the expected outputs."
 _WHAT_BOTH = """Run nodes of a file, and the PyTorch module they were made from, exported again, and compare.
 
 Without PyTorch only the nodes of the file are run, whose expected results were computed by PyTorch."""

@@ -31,9 +31,9 @@ class TextFacts:
 
     Attributes:
         target: Spec of the engine that fails.
-        versions: Versions of what is installed here.
+        versions: Versions of the packages installed here.
         local: How the case fails.
-        exported_wrong: What an exporter made wrong, when it and not the engine is to blame: the expected outputs are
+        exported_wrong: The exporter's mistake, when it and not the engine is to blame: the expected outputs are
             PyTorch's then.
         module: The PyTorch module that the nodes were exported from, cut out; None for none.
         without_module: Why there is none, where one was looked for.
@@ -56,8 +56,8 @@ def readme(
 
     Args:
         model: The piece.
-        told: What is told of it.
-        trial: Of the pack.
+        told: Facts for the text.
+        trial: Trial of the pack.
         needs: Packages that it imports.
     """
     module, exported_wrong = told.module, told.exported_wrong

@@ -1,6 +1,6 @@
 """A pack is run as its reader will run it before it is called a repro: a fresh process, and a fresh environment.
 
-That environment sees numpy and the packages that the pack imports, with what those require, and nothing else of what is
+That environment sees numpy and the packages that the pack imports, with their requirements, and no other package
 installed here: links to them, in a virtual environment made for the trial. Where they do not suffice, as for a script
 with imports that only show when it runs, the Python is tried that the engine has here.
 """
@@ -31,7 +31,7 @@ SCRIPT = "repro.py"
 FRESH_SECONDS = 600.0
 """Longest trial."""
 ENDING_SECONDS = 10.0
-"""So much longer than a pack waits for its engine it is waited for, so that it says itself what hangs."""
+"""Time beyond the pack's own limit for its engine, so that the pack reports the hang itself."""
 _OPTIONAL = frozenset({"torch", "ml_dtypes"})
 """Packages that packs do not need."""
 
@@ -41,9 +41,9 @@ class PackTrial:
     """The result of running a pack.
 
     Attributes:
-        otherwise: What it did but fail as it should; empty where it failed so.
-        printed: What it printed.
-        place: Where it ran, in words.
+        otherwise: Behaviour that differs from the expected failure; empty where it failed as expected.
+        printed: Its output on the terminal.
+        place: Its machine and Python, in words.
     """
 
     otherwise: str
@@ -58,7 +58,7 @@ def tried(folder: Path, target: EngineSpec, local: Failure, limits: Limits, atte
         folder: The pack.
         target: Spec of its engine.
         local: How it should fail.
-        limits: Of the engine.
+        limits: Limits of the engine.
         attempts: Most runs; any that fails will do.
     """
     worker = target.options.get("worker", "")
@@ -71,9 +71,9 @@ def tried(folder: Path, target: EngineSpec, local: Failure, limits: Limits, atte
             for _ in range(attempts):
                 done = run.run(CommandLine([python, SCRIPT], folder=folder, timeout_seconds=seconds))
                 printed = done.printed.text.strip()
-                told = _told(done.code, printed)
-                trial = PackTrial(told, printed, words)
-                if not told:
+                message = _told(done.code, printed)
+                trial = PackTrial(message, printed, words)
+                if not message:
                     return trial
             if done.code != CANNOT_RUN:
                 break
@@ -145,7 +145,7 @@ def _distributions(package: str) -> list[str]:
 
 def _on_another_machine(folder: Path, target: EngineSpec, local: Failure, limits: Limits, attempts: int) -> PackTrial:
     """Run the model of a pack in a fresh worker: the pack itself cannot be run on the machine that has the engine."""
-    told = ""
+    message = ""
     for _ in range(attempts):
         try:
             repro = load_repro(folder)
@@ -155,5 +155,5 @@ def _on_another_machine(folder: Path, target: EngineSpec, local: Failure, limits
             return PackTrial(f"it could not be run: {error.message}")
         if alike(failure, local):
             return PackTrial("", place=f"a fresh process on {target.options['worker']}")
-        told = "it passes" if failure is None else failure.describe()
-    return PackTrial(told)
+        message = "it passes" if failure is None else failure.describe()
+    return PackTrial(message)

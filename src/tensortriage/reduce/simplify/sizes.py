@@ -1,8 +1,8 @@
 """Smaller sizes: batch, sequence, channels, heads, whatever the operators allow.
 
-Which axes belong together is known to the operators, not to us; so every axis of one size is cut at once, in inputs,
-constants and the integers that state shapes, and the reference says whether the model is still one. In a case of a few
-nodes a wrong guess costs milliseconds.
+Only operators know which axes belong together; so every axis of one size is cut at once, in inputs, constants and the
+integers that state shapes, and the reference shows whether the model is still valid. In a case of a few nodes a wrong
+guess costs milliseconds.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ class _Cut:
 
     Attributes:
         before: The size.
-        after: What it becomes.
+        after: Its size afterwards.
         tail: Whether the end is kept instead of the beginning.
         constants: Whether constants are cut as well.
         shapes: Whether integers in constants that equal the size change with it.

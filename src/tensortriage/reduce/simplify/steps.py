@@ -1,4 +1,4 @@
-"""All steps in the order that makes the later ones cheap: what is dropped first need not be shrunk."""
+"""All steps in the order that makes the later ones cheap: dropped parts need not be shrunk."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,20 +12,20 @@ from tensortriage.reduce.simplify.trials import Trials
 Step = Callable[[Repro, Trials], tuple[Repro, Shrunk | None]]
 STEPS: Sequence[Step] = (drop_samples, drop_outputs, shrink_sizes, fold_inputs, replace_weights, simplify_values)
 OF_THE_MODEL: Sequence[Step] = (shrink_sizes, replace_weights)
-"""Steps that need no inputs: whoever judges has its own."""
+"""Steps that need no inputs: the judge has its own."""
 
 
 def shrink(
     repro: Repro, trials: Trials, *, say: Callable[[str], None], steps: Sequence[Step] = STEPS
 ) -> tuple[Repro, tuple[Shrunk, ...]]:
     """Return the smaller case, and the changes; Ctrl-C ends it with the smallest so far."""
-    told: list[Shrunk] = []
+    changes: list[Shrunk] = []
     try:
         for number, step in enumerate(steps, start=1):
             say(f"making it smaller: step {number} of {len(steps)}")
             repro, shrunk = step(repro, trials)
             if shrunk is not None:
-                told.append(shrunk)
+                changes.append(shrunk)
     except KeyboardInterrupt:
-        told.append(Shrunk("interrupted", False, "the remaining parts were not made smaller"))
-    return repro, tuple(told)
+        changes.append(Shrunk("interrupted", False, "the remaining parts were not made smaller"))
+    return repro, tuple(changes)

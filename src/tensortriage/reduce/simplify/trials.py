@@ -1,7 +1,7 @@
 """Tries steps of a simplification: does the case still fail in the same way?
 
-A step that changes numbers or sizes changes what is right as well, so the outputs are recorded again from the
-reference. A step that does not run on the reference, or no longer fails on the target, is not taken.
+A step that changes numbers or sizes changes the right outputs as well, so they are recorded again from the reference. A
+step that does not run on the reference, or no longer fails on the target, is not taken.
 """
 
 import dataclasses
@@ -25,10 +25,10 @@ class Trials:
     """Tries steps until the time for them is used up.
 
     Attributes:
-        reference: Engine that says what is right.
+        reference: Engine with the right outputs.
         lab: Asks it.
-        fails: Says whether one run of a case fails as it should; some show its model to somebody else, and need inputs
-            and outputs only to tell that it runs.
+        fails: Returns whether one run of a case fails as it should. Some show its model to a command or person, and
+            need inputs and outputs only to know that it runs.
         seconds: Time for all steps together.
         attempts: Runs of one step before it counts as not failing.
         local: How the case should fail, as far as that is known.

@@ -1,4 +1,4 @@
-"""The report in a terminal: the verdict first, what to do next last, at most a screenful between.
+"""The report in a terminal: the verdict first, the next commands last, at most a screenful between.
 
 Everything from a model file passes through `printable` and enters Rich as plain `Text`, so neither terminal escapes nor
 Rich markup in a name can act. Commands are printed unwrapped, to be copied.
@@ -55,8 +55,8 @@ def show(report: Report, stream: TextIO, *, sections: Collection[str] = SECTIONS
     Characters that the stream's encoding lacks are replaced.
 
     Args:
-        report: What to show.
-        stream: Where to.
+        report: The report.
+        stream: The terminal or file.
         sections: Names of `SECTIONS` to show; a caller that printed the steps as they came leaves them out.
     """
     terminal = stream.isatty()
@@ -77,7 +77,7 @@ def show(report: Report, stream: TextIO, *, sections: Collection[str] = SECTIONS
 
 
 def _trimmed(text: str) -> str:
-    """Drop the blanks with which tables are filled up to the width; in a pipe they are only noise."""
+    """Drop the blanks that fill tables up to the width; in a pipe they are only noise."""
     return "".join(line.rstrip() + "\n" for line in text.splitlines())
 
 

@@ -1,8 +1,8 @@
-"""The report as the text of an issue: what was asked, what is wrong, the evidence, how to go on; ready to paste.
+"""The report as the text of an issue: the question, the fault, the evidence and the next steps; ready to paste.
 
-Names are shown as code spans, in which no Markdown, HTML, mention or issue reference works. A code span is closed only
-by as many backticks as opened it, so the fence is one longer than the longest run inside (CommonMark 0.31, section
-6.1); in tables the pipe is escaped too (GitHub Flavored Markdown, section 4.10).
+Names are shown as code spans, where no Markdown, HTML, mention or issue reference works. A code span is closed only by
+as many backticks as opened it, so the fence is one longer than the longest run inside (CommonMark 0.31, section 6.1);
+in tables the pipe is escaped too (GitHub Flavored Markdown, section 4.10).
 """
 
 import itertools
@@ -47,8 +47,8 @@ def render(report: Report) -> str:
 
 def issue_text(headline: str, remarks: Iterable[str], table: Table, commands: Iterable[str]) -> str:
     """Return a result of another kind as the same sort of page: headline, remarks, a table, and the next commands."""
-    told = (f"- {plain(remark)}" for remark in remarks)
-    return "\n".join([f"**{plain(headline)}**", "", *told, "", *table_lines(table), *fenced(commands)])
+    items = (f"- {plain(remark)}" for remark in remarks)
+    return "\n".join([f"**{plain(headline)}**", "", *items, "", *table_lines(table), *fenced(commands)])
 
 
 def _head(report: Report) -> Iterable[str]:
@@ -182,7 +182,7 @@ def _cell(cell: TableCell, column: Column[object]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text in which no character means anything to Markdown, HTML or an issue tracker.
+    """Return text without characters that are special in Markdown, HTML or an issue tracker.
 
     Mentions, issue numbers and bare addresses are found in the *rendered* text, where backslashes are gone; an empty
     comment keeps them apart.

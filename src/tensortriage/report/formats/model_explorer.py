@@ -1,4 +1,4 @@
-"""Colours for a graph viewer people already have: node data for Model Explorer, instead of a viewer of our own.
+"""Colours for a common graph viewer: node data for Model Explorer, instead of a viewer of our own.
 
 The file is a `GraphNodeData` object (github.com/google-ai-edge/model-explorer, ``node_data_builder.py``): results keyed
 by node, thresholds with background colours. The ONNX adapter for Model Explorer uses the ONNX node name as node id, so
@@ -13,7 +13,7 @@ from tensortriage.report.document import Report
 from tensortriage.values.serial import to_json
 
 NO_FLOOR_ERROR = 1e-6
-"""Relative RMS error taken as the floor of a tensor that has none: -120 dB, about 16 x half an ulp of float32."""
+"""Relative RMS error that stands for a missing floor of a tensor: -120 dB, about 16 x half an ulp of float32."""
 
 NONFINITE_DECIBEL = 1000.0
 """Value shown for NaN and Inf, which the viewer's numbers cannot hold; beyond any real excess."""

@@ -190,7 +190,7 @@ ALLOWANCES = (Basis.FLOOR, Basis.FORMAT, Basis.HARDWARE)
 
 
 def lost_to_format(rows: Iterable[Row]) -> Row | None:
-    """Return the worst tensor that has lost a tenth of its signal or more, judged by what its format may cost."""
+    """Return the worst tensor that has lost a tenth of its signal or more, judged by the cost of its format."""
     found = [
         row
         for row in rows

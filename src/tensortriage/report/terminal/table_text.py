@@ -17,7 +17,7 @@ TONE_STYLES: Mapping[Tone, str] = MappingProxyType(
 )
 _STYLES = {Looks.OP: "bold", Looks.QUIET: "dim"}
 _GIVES_WAY = {Looks.NAME: 3, Looks.QUIET: 2, Looks.SENTENCE: 2}
-"""Weights with which columns share the room that those of fixed width leave."""
+"""Weights by which columns share the room next to those of fixed width."""
 
 _LONGEST = {Looks.OP: 18}
 _LONGEST_CELL = 60
@@ -29,10 +29,10 @@ def table_lines(table: Table, *, width: int = 0, most: int | None = None, indent
     """Yield the titles, where there are any, and the rows.
 
     Args:
-        table: What to draw.
+        table: The table.
         width: Columns of the terminal, which the lines fit; 0 for lines as long as they are.
         most: Rows that are drawn.
-        indent: What every line begins with.
+        indent: Prefix of every line.
     """
     if not table.rows:
         return

@@ -1,9 +1,9 @@
 """The layout of inputs and outputs in another tool's file, found by trial where names and shapes do not show it.
 
-Which tensor is which, and in what order its axes lie, is one of a few ways. Each that is possible is run on the same
-feed: one that is far nearer to the reference's results than every other is right, whatever else is wrong with the
-engine, for numbers in a wrong order give results of another input. Nothing is judged by it: how far off the engine is
-allowed to be, others say. Where no way stands out, the user is asked.
+Which tensor is which, and in what order its axes lie, is one of a few readings. Each possible one is run on the same
+feed. The reading that is far nearer to the reference's results than every other is right, whatever else is wrong with
+the engine, for numbers in a wrong order give results of another input. Nothing is judged by it: the limits of the
+engine's error come from elsewhere. Where no reading stands out, the user has to name it.
 """
 
 import dataclasses
@@ -33,10 +33,10 @@ class Arranged:
 
     Attributes:
         spec: The engine, its options saying so.
-        words: What is not as the model has it; empty where nothing is.
+        words: Differences from the model, in words; empty where there are none.
         errors: The farthest output's relative error of every way that was tried, the first being the one of ``spec``;
             empty where only one is possible.
-        weights: Number format of the file's weights, where it is not the model's and no option says a format.
+        weights: Number format of the file's weights, where it differs from the model's and no option names a format.
     """
 
     spec: EngineSpec
@@ -51,23 +51,23 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     Args:
         spec: The engine, with the file.
         model: The model.
-        feed: What is run.
-        reference: Whose results are assumed to be right.
-        lab: Where engines are asked.
+        feed: The feed to run.
+        reference: The engine whose results are assumed to be right.
+        lab: The lab that asks engines.
 
     Raises:
-        UsageError: When it cannot be told (``layout-unknown``), or nothing predicts what the file's format of weights
-            costs (``weights-format``).
+        UsageError: When the layout cannot be determined (``layout-unknown``), or nothing predicts the cost of the
+            file's format of weights (``weights-format``).
         EngineError: When the reference fails.
     """
     engine = resolve(spec).engine
     if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
         return None
     try:
-        told = lab.query(spec, model, feed, "ways")[0]
+        reported = lab.query(spec, model, feed, "ways")[0]
     except EngineError:
-        return None  # who runs it says why
-    weights, ways = str(told["weights"]), told["ways"]
+        return None  # running it shows why
+    weights, ways = str(reported["weights"]), reported["ways"]
     if weights and PRECISION not in spec.options and PRECISION in engine.options:
         spec = _in_format(spec, weights)
     else:
@@ -98,8 +98,9 @@ class HeldNetwork:
     """The computation of a given file.
 
     Attributes:
-        model: That, as an ONNX model with the inputs and outputs of the one it was made of; None where it is not known.
-        words: How it was made, or why it cannot be told; empty for nothing.
+        model: The network as an ONNX model with the inputs and outputs of the one it was made of; None where it is
+            unknown.
+        words: How it was made, or why that is unknown; empty for nothing.
     """
 
     model: Model | None
@@ -115,22 +116,22 @@ def holds_network(spec: EngineSpec) -> bool:
 def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, lab: Lab) -> HeldNetwork | None:
     """Return the computation of a file given to an engine; None without a file, or if the engine reads none.
 
-    What was read is believed if the engine makes of it what it makes of the file, at least as far as neither is the
+    The translation is believed if the engine's results on it equal those on the file, at least as far as neither is the
     reference's.
 
     Args:
         spec: The engine, with the file.
-        model: The model that the file is said to be made of.
-        feed: What is run.
-        reference: Whose results are assumed to be right.
-        lab: Where engines are asked.
+        model: The model that the file was made of, by the user's account.
+        feed: The feed to run.
+        reference: The engine whose results are assumed to be right.
+        lab: The lab that asks engines.
     """
     engine = resolve(spec).engine
     if not isinstance(engine, TranslatesFiles) or not engine.arranges(spec.options):
         return None
     path = lab.remembering.case.runs / f"{resolve(spec).file.stem}.onnx"
     try:
-        said = engine.translated(spec.options, model, path)
+        origin = engine.translated(spec.options, model, path)
         network = Model.load(path)
         built = spec.with_options(engine.building(spec.options) or {})
         given, own = lab.outputs(spec, model, feed), lab.outputs(built, network, feed)
@@ -148,8 +149,10 @@ def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSp
         return HeldNetwork(None, error.message)
     if doubtful:
         name = max(doubtful, key=lambda name: off[name])
-        return HeldNetwork(None, f"output '{name}' of what was read differs from the file's by {error_size(off[name])}")
-    return HeldNetwork(network, said)
+        return HeldNetwork(
+            None, f"output '{name}' of the translated file differs from the file's own by {error_size(off[name])}"
+        )
+    return HeldNetwork(network, origin)
 
 
 def _apart(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -172,7 +175,7 @@ def _in_format(spec: EngineSpec, weights: str) -> EngineSpec:
         assert resolve(judged).precision
     except UsageError as error:
         raise UsageError(
-            f"the weights of the file given to {spec} are {weights}, and what that costs is not predicted",
+            f"the weights of the file given to {spec} are {weights}, and the cost of that is not predicted",
             slug="weights-format",
             cure=f"name the format to judge it in, e.g. {PRECISION}=int8 in the target; errors may be its own",
         ) from error

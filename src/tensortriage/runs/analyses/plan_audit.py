@@ -1,12 +1,12 @@
 """The types requested of an engine, against those that it reports.
 
 Engines fall back silently: a kernel that does not exist in fp16 runs in fp32, a device that prefers bf16 uses it
-unasked, a build that should be mixed is not. The plan tells. Asked for is what the engine's options say, else the types
-of the model; of a node that multiplies dequantized numbers by dequantized numbers, its quantizers ask for their own
-type. Judged are regions that compute: what only moves, casts or picks elements rounds nothing.
+without a request, a build that should be mixed is not. The plan shows it. The request is the engine's options, else the
+types of the model; for a node that multiplies dequantized numbers by dequantized numbers, its quantizers request their
+own type. Only regions that compute are judged: moving, casting or picking elements rounds nothing.
 
-Where an engine tells on which device or provider each region runs, one that is not where everything was asked to run is
-a finding as well, whatever it computes in: a fallback costs time and copies, and hides what the device would have done.
+Where an engine reports the device or provider of each region, a region on another one than requested is a finding as
+well, whatever it computes in: a fallback costs time and copies, and hides the device's own results.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ class PrecisionMatch(enum.Enum):
 
     @property
     def is_finding(self) -> bool:
-        """Whether the engine did something else than it was asked to."""
+        """Whether the engine departed from the request."""
         return self in (PrecisionMatch.WIDER, PrecisionMatch.NARROWER, PrecisionMatch.OTHER)
 
 
@@ -53,15 +53,15 @@ class AuditedRegion:
     Attributes:
         name: The engine's own name.
         kind: The engine's layer type.
-        implementation: Kernel or tactic; empty when the engine does not say.
+        implementation: Kernel or tactic; empty when the engine does not report it.
         nodes: ONNX nodes it executes.
         op_types: Their operators, each once, in order.
-        asked: Label of the element type asked for; empty when the region computes nothing in floating point.
-        built: Label of the element type it computes in; empty when the engine does not say.
+        asked: Label of the requested element type; empty when the region computes nothing in floating point.
+        built: Label of the element type it computes in; empty when the engine does not report it.
         match: How the two compare.
         modules: Modules of the source network that the nodes come from, with class and line, each once.
-        device: Device or provider it runs on; empty when the engine does not say.
-        fell_back: Whether that is another than asked for, and it does something there.
+        device: Device or provider it runs on; empty when the engine does not report it.
+        fell_back: Whether that differs from the request, and the region computes there.
     """
 
     name: str
@@ -78,7 +78,7 @@ class AuditedRegion:
 
     @property
     def is_finding(self) -> bool:
-        """Whether the engine did something else than it was asked to."""
+        """Whether the engine departed from the request."""
         return self.match.is_finding or self.fell_back
 
 
@@ -93,7 +93,7 @@ class PlanAudit:
         regions: In execution order.
         unplaced: Nodes that no region executes: folded into constants, or swallowed without a trace. Nodes that only
             compute constants or shapes are left out.
-        device: Device or provider that everything was asked to run on; empty when that was left open.
+        device: Requested device or provider; empty when that was left open.
     """
 
     model: str
@@ -114,7 +114,7 @@ def audit(plan: Plan, model: Model, spec: EngineSpec, engine: Engine) -> PlanAud
     """Compare a plan with the request.
 
     Args:
-        plan: What the engine says it runs.
+        plan: The engine's plan.
         model: The model it was given.
         spec: The engine and its options.
         engine: The engine, for the precision of one that has no choice.
@@ -148,7 +148,7 @@ def audit(plan: Plan, model: Model, spec: EngineSpec, engine: Engine) -> PlanAud
 def requested_precision(spec: EngineSpec, engine: Engine) -> Precision | None:
     """Return the precision requested of an engine; None when it follows the types of the model.
 
-    An engine without an option for it computes in its own, which is then what was asked for.
+    An engine without an option for it computes in its own format, which then counts as requested.
     """
     word = spec.options.get("precision", "").strip().lower()
     if not word and "precision" not in engine.options and isinstance(engine, ReportsPrecision):
@@ -169,7 +169,7 @@ def _audited(
 ) -> AuditedRegion:
     nodes = [model.graph.node(name) for name in region.nodes if name in model.graph]
     declared = next(filter(None, (_computed_in(node, model, specs) for node in reversed(nodes))), None)
-    asked = declared if requested is None or declared is None else requested.dtype
+    wanted = declared if requested is None or declared is None else requested.dtype
     built = _parsed(region.precision)
     by_pairs = next(filter(None, (_multiplied(node, pairs) for node in nodes)), None)
     return AuditedRegion(
@@ -178,9 +178,9 @@ def _audited(
         region.implementation,
         tuple(node.name for node in nodes),
         tuple(dict.fromkeys(node.op_type for node in nodes)),
-        by_pairs.label if by_pairs else asked.label if asked else "",
+        by_pairs.label if by_pairs else wanted.label if wanted else "",
         region.precision,
-        _compared_with_pairs(by_pairs, built) if by_pairs else _compared(asked, built, quantized=quantized),
+        _compared_with_pairs(by_pairs, built) if by_pairs else _compared(wanted, built, quantized=quantized),
         model.graph.origin_labels(node.name for node in nodes),
     )
 

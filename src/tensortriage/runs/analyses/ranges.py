@@ -3,11 +3,10 @@
 Every tensor of the run, and every constant, is compared with every format: is it beyond the largest number, how much of
 it lies below the normal numbers, does it hold whole numbers that the format skips? Every sum is looked at as well, for
 it may leave the format on the way to a harmless result (`tensortriage.runs.analyses.sums`): its terms may add up beyond
-the largest number, or cancel so far that their rounding is as large as what is left.
+the largest number, or cancel so far that their rounding is as large as the result.
 
-Diagnosis, precision search and conversion ask the same thing, so this is below all of them. What is said is of two
-kinds: what a format *cannot* do (the number is not there), and what *may* go wrong, which depends on how an engine
-adds up.
+Diagnosis, precision search and conversion use the same scan, so this is below all of them. Findings are of two kinds:
+impossible in the format (the number is not there), and possibly wrong, depending on how an engine adds up.
 """
 
 import dataclasses
@@ -29,11 +28,11 @@ FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
 """Formats that tensors are compared with unless another format is requested."""
 
 USUAL = (Precision.FP16, Precision.BF16)
-"""Formats that a document tells of whatever the target's is."""
+"""Formats that every document reports, whatever the target's is."""
 
 SLUGS = ("beyond-range", "weight-beyond-range", "sum-beyond-range", "subnormal", "weight-subnormal", "integers",
          "cancellation")  # fmt: skip
-"""Every kind of finding; ``docs/ranges.md`` says what each means."""
+"""Every kind of finding; ``docs/ranges.md`` explains each."""
 
 _WIDE = (DType.FLOAT, DType.DOUBLE, DType.BFLOAT16)
 _SAMPLE = 4096
@@ -51,8 +50,8 @@ class FormatMisfit:
         format: Word of the format, e.g. ``fp16``.
         cannot: True when it is so on every engine; False when it depends on how an engine adds up, or on the rest of
             the model whether it matters.
-        share: Share of the tensor's elements concerned; 1 for what concerns the whole.
-        words: What does not fit, for a sentence that begins with the name of the op or constant.
+        share: Share of the tensor's elements concerned; 1 for a finding about the whole.
+        words: The misfit, for a sentence that begins with the name of the op or constant.
     """
 
     slug: str
@@ -67,16 +66,15 @@ class RangeRow:
     """One tensor of the reference run, or one constant.
 
     Attributes:
-        value: Its name.
         node: The node that makes it, or the first that uses the constant.
         op_type: That node's operator.
         constant: Whether it is a constant of the model.
         max_abs: Largest finite magnitude.
         min_abs: Smallest magnitude that is not zero; 0 when there is none.
         sum_bound: Largest sum of magnitudes of the terms of one element; None where nothing is summed.
-        condition: RMS of the terms' root sum of squares over the RMS of their sums: how much larger than the result is
-            what is rounded; None where nothing is summed.
-        misfits: What formats cannot hold of it.
+        condition: RMS of the terms' root sum of squares over the RMS of their sums, so the factor by which rounding
+            errors grow; None where nothing is summed.
+        misfits: Its misfits, by format.
     """
 
     value: str
@@ -97,12 +95,12 @@ class RangeRow:
 class RangeScan:
     """Holds tensors of one run, as they are computed, and every constant against number formats.
 
-    Only what a sum still to come adds up is kept of the tensors.
+    Only the tensors that a later sum adds up are held in memory.
 
     Args:
         model: The model.
         feed: The inputs of the run.
-        formats: Formats of interest; those as wide as float32 have nothing to say.
+        formats: Formats of interest; nothing is found for those as wide as float32.
         sums: Whether to look into sums as well.
         beyond: Bounds of sums below this need not be known; a row may then have none.
     """
@@ -132,7 +130,7 @@ class RangeScan:
 
         Args:
             name: Its name.
-            array: Of any type and shape; it is not changed.
+            array: Array of any type and shape; it is not changed.
         """
         self.taken.add(name)
         node, graph = self._model.graph.producer(name), self._model.graph
@@ -178,14 +176,14 @@ def range_scan(
     sums: bool = True,
     beyond: float = 0.0,
 ) -> tuple[RangeRow, ...]:
-    """Hold every tensor of one stored run, and every constant, against number formats; see `RangeScan`.
+    """Compare every tensor of one stored run, and every constant, with number formats; see `RangeScan`.
 
-    Tensors are read one node at a time. Cost: a few passes over every tensor, and as many multiplications as
-    the model makes unless bounds of sums are ``beyond`` what they may reach.
+    Tensors are read one node at a time. Cost: a few passes over every tensor, and as many multiplications as the model
+    makes unless bounds of sums are ``beyond`` what they may reach.
 
     Args:
         model: The model.
-        golden: What the reference computed; values that it lacks are passed over.
+        golden: The reference's values; missing ones are passed over.
         feed: The inputs of the run.
         formats: As there.
         sums: As there.
@@ -351,7 +349,7 @@ def _summed(terms: Terms, largest: float, precision: Precision) -> Iterator[Form
         yield FormatMisfit("sum-beyond-range", word, False, 1.0, words)
     if terms.condition is not None and terms.condition * unit >= 1.0:
         words = (
-            f"cancels: its terms are {times(terms.condition)} larger than what is left of them, and rounding them to "
+            f"cancels: its terms are {times(terms.condition)} larger than the result, and rounding them to "
             f"{word} costs {times(terms.condition * unit)} the result"
         )
         yield FormatMisfit("cancellation", word, math.isfinite(terms.condition), 1.0, words)
@@ -363,7 +361,7 @@ MOST_ROWS = 200
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ranges:
-    """The content of ``ranges.json``: what formats cannot hold.
+    """The content of ``ranges.json``: tensors that formats cannot hold.
 
     Attributes:
         precision: The target's format, whose misfits come first.

@@ -1,8 +1,8 @@
 """Which node an engine refuses, where its message names none: the model builds without it, and with it does not.
 
 Messages of converters and runtimes name layers and operators of their own. So the model is built up to its middle, and
-so on: of a thousand nodes ten builds are enough. What is refused in other words is refused for another reason, its end
-for example, and proves nothing.
+so on: of a thousand nodes ten builds are enough. A refusal in other words has another reason, the end of the piece for
+example, and proves nothing.
 """
 
 import dataclasses
@@ -30,8 +30,6 @@ class Refused:
     """A model that an engine refuses to build.
 
     Attributes:
-        model: The model.
-        spec: The engine.
         whole: How it ended.
         specs: Types and shapes of the model's values.
         value: Returns the numbers of an input, or of a value inside.

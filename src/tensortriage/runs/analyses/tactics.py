@@ -1,6 +1,6 @@
 """Files of the tactics that an engine chose: our own, and those of other tools, which an engine's package reads.
 
-Ours is ``tensortriage.tactics/1``: ``engine`` (spec), ``choices`` (see `Choice`). It is what is pinned.
+Ours is ``tensortriage.tactics/1``: ``engine`` (spec), ``choices`` (see `Choice`). It is the one that builds pin.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from tensortriage.values.serial import dump, from_json
 
 TACTICS_FORMAT = "tensortriage.tactics/1"
 READERS = "tensortriage.tactics"
-"""Entry-point group of functions that read the text of other tools' files: what the file is, and its choices."""
+"""Entry-point group of functions that read other tools' files: they return the kind of file, and its choices."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

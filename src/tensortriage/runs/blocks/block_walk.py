@@ -1,7 +1,7 @@
-"""Walks through a model block by block: each is a model of its own, fed with what the reference computed before.
+"""Walks through a model block by block: each is a model of its own, fed with the reference's values.
 
-Only one block's weights are in use at a time, in a file of its own; what crosses the borders is kept in the case, for
-every feed, so that a second walk asks nothing. Each block gets golden inputs, so its errors originate in it.
+Only one block's weights are in use at a time, in a file of its own; the tensors that cross borders are kept in the
+case, for every feed, so that a second walk runs nothing. Each block gets golden inputs, so its errors originate in it.
 """
 
 import dataclasses
@@ -30,9 +30,8 @@ class FedBlock:
 
     Attributes:
         number: Counted from 1.
-        block: Its nodes and borders.
         path: Its model file, with its weights next to it.
-        feeds: What it is fed with, golden values where it was cut; one for each feed of the whole.
+        feeds: Its inputs, golden values where it was cut; one feed for each feed of the whole.
     """
 
     number: int
@@ -48,8 +47,9 @@ class BlockWalk:
         model: The whole model.
         feeds: Its feeds.
         blocks: How it is cut.
-        reference: The engine whose values are carried on.
-        lab: Where engines are asked; its workspace holds files of blocks, and its case what crosses borders.
+        reference: The engine whose values the next block reads.
+        lab: The lab that asks engines; its workspace holds files of blocks, and its case the tensors that cross
+            borders.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class BlockWalk:
         The later blocks run on the reference, so that nothing but that block is to blame for the difference.
 
         Args:
-            number: Of the block, from 1; all blocks have been walked through.
+            number: Number of the block, from 1; all blocks have been walked through.
             spec: The engine that runs this block.
 
         Returns:
@@ -129,13 +129,13 @@ class BlockWalk:
         return FedBlock(number, block, path, feeds)
 
     def _carry_on(self, made: FedBlock) -> None:
-        """Run a block on the reference and keep what later blocks need."""
+        """Run a block on the reference and keep the values that later blocks need."""
         self._lab.progress(f"running {self._reference} on block {made.number} of {len(self.blocks)}")
         model, stored = Model.load(made.path), ObservedOutputs(stored=True)
         with self._lab.session(self._reference, model):
             for known, feed in zip(self._stores, made.feeds, strict=True):
-                asked = Experiment(engine=self._reference, model=model, feed=feed, observed=stored)
-                known |= dict.fromkeys(made.block.outputs, self._lab.answer(asked).tensors)
+                experiment = Experiment(engine=self._reference, model=model, feed=feed, observed=stored)
+                known |= dict.fromkeys(made.block.outputs, self._lab.answer(experiment).tensors)
 
     def _inputs(self, index: int, block: ModelBlock) -> dict[str, np.ndarray]:
         """Return the inputs of a block on one feed."""

@@ -1,4 +1,4 @@
-"""Does a model fit? What there is, what engines take of it, and how much of a model may be held at a time.
+"""Does a model fit? The available memory, the engines' share of it, and how much of a model may be held at a time.
 
 An engine maps the file of a model's weights, which costs no memory that could not be given back, and holds them once
 more in the layout of its kernels; two engines do so at a time, and a diagnosis evaluates the model in float64 as well.
@@ -17,16 +17,16 @@ HELD_OF_BLOCK = 10
 BASE_BYTES = 128 << 20
 """Memory of the process without any model: Python, numpy, onnx and two engines; measured likewise."""
 LOOKING_BYTES = 224 << 20
-"""The same of one that has looked into a block, whatever that held: witnesses have been loaded by then."""
+"""Memory of a process that has looked into a block, whatever that held: witnesses have been loaded by then."""
 _LEAST_SHARE = 4
-"""Of the limit, at least one part in so many is for the model, however small the limit is."""
+"""At least one part in so many of the limit is for the model, however small the limit is."""
 _MEMINFO = Path("/proc/meminfo")
 
 
 def memory_bytes(limit: int | None) -> int | None:
     """Return the memory that may be used: the limit given, else what is left here; None when unknown.
 
-    Left is what the machine has and, where this process is bounded by control groups, what these leave it.
+    That is the machine's free memory or, where control groups bound this process, their remainder.
     """
     if limit is not None:
         return limit

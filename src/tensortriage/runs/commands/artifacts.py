@@ -17,7 +17,7 @@ class Artifacts:
 
     Attributes:
         paths: The files, relative to the folder of the check; those that a check did not write are left out.
-        folder: Where the three directories are made.
+        folder: The place of the three directories.
     """
 
     paths: tuple[Path, ...] = ()
@@ -28,8 +28,8 @@ class Artifacts:
 
         Args:
             verdict: `GOOD`, `BAD` or `OTHER`.
-            label: Tells the iteration, e.g. ``N3_outputs``; it becomes part of the names, behind the time.
-            beside: The folder of the check, when that is not this process's own.
+            label: Name of the iteration, e.g. ``N3_outputs``; it becomes part of the names, behind the time.
+            beside: The folder of the check, where it differs from this process's.
 
         Raises:
             StoreError: When a file cannot be moved (``artifact-not-moved``).

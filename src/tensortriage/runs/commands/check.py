@@ -1,4 +1,4 @@
-"""A check: one run of the user's command on what lies in its folder, judged, with its artifacts sorted."""
+"""A check: one run of the user's command on the files of its folder, judged, with its artifacts sorted."""
 
 import dataclasses
 import enum
@@ -15,7 +15,7 @@ from tensortriage.runs.commands.process import CommandLine, Processes, RunsComma
 
 
 class ShownOutput(enum.Enum):
-    """Whose output is shown; the value is the word in files."""
+    """The checks whose output is shown; the value is the word in files."""
 
     FAILURES = "failures"
     EVERYTHING = "everything"
@@ -31,8 +31,9 @@ class CheckSpec:
         rules: When its end means failure.
         timeout_seconds: Longest run; None for no limit.
         artifacts: Files to sort.
-        iteration_info: File that tells the command the number of its iteration, relative to the folder of the check.
-        shown: Whose output is shown.
+        iteration_info: File in which the command finds the number of its iteration, relative to the folder of the
+            check.
+        shown: The checks whose output is shown.
     """
 
     words: tuple[str, ...]
@@ -56,7 +57,7 @@ class Checker:
     Args:
         spec: The check.
         tell: Shows text to the user.
-        where: Where it runs; processes of this machine by default.
+        where: Runs the command; as processes of this machine by default.
     """
 
     def __init__(self, spec: CheckSpec, *, tell: Callable[[str], None], where: RunsCommands | None = None) -> None:
@@ -78,7 +79,7 @@ class Checker:
         Args:
             iteration: Its number.
             label: Phase of the search, for the names of artifacts.
-            folder: Where it runs; this process's working directory by default.
+            folder: Working directory of the command; this process's by default.
 
         Raises:
             UsageError: When the command cannot be started.

@@ -1,8 +1,8 @@
 """The dependencies of a command besides its words: the files that they name and that it does not write itself.
 
-A changed script or data file makes it another command, to which old answers do not belong. But a log or a result that
-the command writes changes with every run and must not count; so the files are looked at before and after the first run,
-and the case remembers which it reads.
+A changed script or data file makes it another command, with answers of its own. But a log or a result that the command
+writes changes with every run and must not count; so the files are looked at before and after the first run, and the
+case remembers which it reads.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ class CheckIdentity:
     Args:
         bound_to: Digest of everything else: the model, the words, the rules.
         words: Program and arguments.
-        notes: Where it is remembered which files the command reads.
+        notes: Remembers which files the command reads.
         written: Files in the words that this program writes.
     """
 

@@ -27,7 +27,7 @@ from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 
 _logger = logging.getLogger(__name__)
 NOT_FOUND = ("exit code 127", "exit code 126")
-"""How a shell ends that cannot start what it was told to."""
+"""Exit codes of a shell that cannot start the command."""
 FROM_REPLAY = "from the replay"
 """Reason of a verdict from a loaded replay."""
 
@@ -38,7 +38,7 @@ class ShownModel:
 
     Attributes:
         key: Its content key.
-        nodes: Its size.
+        nodes: Its number of nodes.
         model: Makes it.
     """
 
@@ -52,14 +52,14 @@ class ShownTo:
     """The judge of candidates, and the way to show them.
 
     Attributes:
-        check: The command; for a person the words that say so.
+        check: The command; for a person the question in words.
         artifact: The file that holds the candidate.
         keep_artifact: Do not remove the last one.
-        person: Says whether the model in a file, of so many nodes, fails; None where a command does.
+        person: Decides whether the model in a file, of so many nodes, fails; None where a command does.
         jobs: Checks at once.
-        where: Where the command runs; processes of this machine by default.
-        phases: What the search is about, and the numbers of its checks.
-        save_replay: Where verdicts are written as they come.
+        where: Runs the command; as processes of this machine by default.
+        phases: The subject of the search, and the numbers of its checks.
+        save_replay: File to which verdicts are written at once.
         load_replay: Verdicts of an earlier run.
         tell: Shows text to the user.
     """
@@ -80,13 +80,13 @@ class CommandOracle:
     """Answers by showing candidates to a judge; from several threads at once when there are several jobs.
 
     Args:
-        to: Who judges.
+        to: The judge.
         shown: Returns how a candidate is shown.
-        case: Where it is kept which files the command reads.
+        case: Remembers which files the command reads.
         bound_to: Digest of all that answers depend on besides the candidate and those files.
 
     Attributes:
-        cache: Where a search keeps its answers.
+        cache: The search's cache of answers.
         expected: How the whole failed; None while that is being found out.
     """
 
@@ -186,7 +186,7 @@ class CommandOracle:
         return verdict
 
     def expect(self, runs: Sequence[OracleVerdict]) -> None:
-        """Take the way in which the whole ended its check as the one that is searched for."""
+        """Take the way in which the whole model ended its check as the failure that is searched for."""
         self.expected = next(verdict.signature for verdict in runs if verdict.same)
 
     def known(self, candidate: tuple[str, ...], verdict: OracleVerdict) -> None:

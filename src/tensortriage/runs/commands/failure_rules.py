@@ -19,7 +19,7 @@ class Ruling:
     """The judgement of a finished command.
 
     Attributes:
-        failed: True for fail, False for pass, None when it does not tell (it ran out of time).
+        failed: True for fail, False for pass, None when unresolved (it ran out of time).
         signature: How it failed, for telling failures apart; also given for an abnormal end that passes by the rules.
         reason: One line for a person.
     """
@@ -36,7 +36,7 @@ class Rules:
     Attributes:
         fail_codes: Exit codes that count as failure; empty for every code but 0.
         ignore_codes: Exit codes that count as pass.
-        fail_patterns: Regular expressions of which the output of a failure contains one.
+        fail_patterns: Regular expressions; a failure's output contains a match of one.
         ignore_patterns: Regular expressions that make a run pass.
 
     Raises:

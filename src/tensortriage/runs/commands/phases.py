@@ -9,15 +9,12 @@ WHOLE, LAST, FIRST, RESULT = "whole", "outputs", "inputs", "result"
 class Phases:
     """Names the phases of a search, and numbers its checks; from any thread.
 
-    Replays, names of artifacts and the file that tells a check its number say both. What is asked before and after the
-    search itself has phases of its own, and its artifacts stay where they are.
+    Both appear in replays, in names of artifacts and in the file with the number of a check. Questions before and after
+    the search itself have phases of their own, and its artifacts stay where they are.
 
     Args:
-        name: Of all that is asked, where a search has no phases.
+        name: Name of the only phase, where a search has no others.
         apart: Whether the search has phases, those of Polygraphy.
-
-    Attributes:
-        apart: The same.
     """
 
     def __init__(self, name: str = "", *, apart: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Running a command that is not trusted: it may hang, print without end, leave children behind or not exist.
+"""Running an untrusted command: it may hang, print without end, leave children behind or not exist.
 
 Every command gets a process group of its own, which is killed when the command is over, out of time, or no longer
 wanted. stdout and stderr are read as one stream, in bounded memory, unless stdout is needed as a file.
@@ -34,7 +34,7 @@ class Finished:
 
     Attributes:
         code: Exit code, negative for a signal; None when it was killed for its time.
-        printed: What it printed.
+        printed: Its output on the terminal.
         seconds: Wall-clock time.
     """
 
@@ -52,8 +52,8 @@ class CommandLine:
         folder: Working directory; this process's own by default.
         timeout_seconds: Longest run; None for no limit.
         patterns: Regular expressions to look for in all of its output.
-        stdout: File for its stdout, which is then no part of what it printed.
-        variables: What its environment has beside this process's.
+        stdout: File for its stdout, which is then no part of `Finished.printed`.
+        variables: Variables of its environment in addition to this process's.
     """
 
     words: Sequence[str]
@@ -72,11 +72,11 @@ class RunsCommands(Protocol):
         ...
 
     def kill_running(self) -> None:
-        """Kill what is running."""
+        """Kill the running process."""
         ...
 
     def close(self) -> None:
-        """Kill what is running, and start nothing new."""
+        """Kill the running process, and start nothing new."""
         ...
 
 
@@ -110,13 +110,13 @@ class Processes:
         return Finished(code, transcript.finish(), time.monotonic() - started)
 
     def kill_running(self) -> None:
-        """Kill what is running; commands still being waited for end with a signal."""
+        """Kill all running commands; waiting calls end with a signal."""
         with self._lock:
             for group in self._running:
                 kill_group(group)
 
     def close(self) -> None:
-        """Kill what is running, and start nothing new."""
+        """Kill all running commands, and start nothing new."""
         with self._lock:
             self._closed = True
         self.kill_running()

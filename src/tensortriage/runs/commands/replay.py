@@ -2,9 +2,9 @@
 
 The layout is Polygraphy's: one ``IterationContext`` per iteration, and a twin ``NAME_skip_current.json`` in which the
 check that is about to run has already failed, for checks that take the whole machine down; it stays, as there. A replay
-of another model would quietly steer the search to a wrong result, so the file also says what it belongs to, by digest,
-and every iteration which candidate it was about. Polygraphy's own files do where there is but one candidate, and where
-candidates come in Polygraphy's order: they are told by phase, number and size.
+of another model would quietly steer the search to a wrong result, so the file also holds the digest of its model and
+command, and every iteration that of its candidate. Polygraphy's own files work where there is but one candidate, and
+where candidates come in Polygraphy's order: there phase, number and size identify them.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from tensortriage.values.serial import dump, from_json
 
 FORMAT = "tensortriage.replay/1"
 BINDING = "tensortriage"
-"""Key, beside those of the iterations, that says what a replay belongs to."""
+"""Key, next to those of the iterations, of the digest of the replay's model and command."""
 
 OutcomeWord = Literal["same", "other", "pass", "unresolved"]
 """The words of `tensortriage.search.problem.CandidateOutcome`."""
@@ -35,9 +35,9 @@ class Entry:
     Attributes:
         iteration: Number, from 0.
         phase: ``outputs`` or ``inputs`` in the modes that Polygraphy has; may be empty.
-        candidate: Content key of what was checked.
+        candidate: Content key of the checked candidate.
         attempt: How often that had been checked before.
-        nodes: Its size; None where there is no model.
+        nodes: Its number of nodes; None without a model.
         success: Whether the check passed.
         outcome: The verdict in a word.
         signature: How it failed.
@@ -81,7 +81,7 @@ class Replay:
         return self._path.with_name(f"{self._path.stem}_skip_current{self._path.suffix}")
 
     def about_to_check(self, entry: Entry) -> None:
-        """Write the twin: an iteration that is taken to have failed, should the check end everything."""
+        """Write the twin: an iteration that counts as failed, should the check end everything."""
         dump(_sealed({**self._content, entry.key: _encoded(entry)}), self.twin)
 
     def add(self, entry: Entry) -> None:
@@ -96,11 +96,11 @@ def load_replay(path: Path, bound_to: str, *, unbound: bool = False) -> tuple[En
     Args:
         path: The file.
         bound_to: Digest of the model and the command.
-        unbound: Whether one may be used that does not say what it belongs to, such as Polygraphy's.
+        unbound: Whether to accept one without the digest of its model and command, such as Polygraphy's.
 
     Raises:
         DataError: When the file is missing or damaged (``replay-unreadable``), or belongs to another model or command
-            (``replay-foreign``); those that Polygraphy wrote do not say what they belong to.
+            (``replay-foreign``); Polygraphy's files lack that digest.
     """
     try:
         content = from_json(read_regular(path), dict[str, Any], source=str(path))
@@ -183,7 +183,7 @@ class _IterationInfo:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Context:
-    """One iteration in the file; what Polygraphy does not write has defaults."""
+    """One iteration in the file; fields that Polygraphy does not write have defaults."""
 
     state: _State
     iteration_info: _IterationInfo

@@ -1,8 +1,9 @@
 """The file in which a command, or a person, finds the piece to judge, in the user's folder or in a copy of it.
 
 One check at a time works in the user's own folder, as with Polygraphy. Several at once each get a folder of their own
-in which everything of the user's folder is linked, so that relative paths and file names hold there too; only what
-checks write for themselves is not shared. What a check has destroyed of its folder is there again for the next one.
+with links to everything in the user's folder, so that relative paths and file names work there too; only files that
+checks write for themselves are not shared. Files that a check has destroyed in its folder are restored for the next
+one.
 """
 
 import contextlib
@@ -26,7 +27,7 @@ class CheckPlace:
     Attributes:
         folder: Its own folder; None for the folder of this process.
         artifact: Path of the piece, from the folder of this process.
-        links: What lies in its own folder, and where that leads.
+        links: Links in its own folder, with their targets.
     """
 
     folder: Path | None
@@ -51,7 +52,7 @@ class Stages:
         artifact: The file that holds the piece, as the user named it.
         jobs: Checks at once.
         private: More paths that every check needs for itself.
-        scratch: Where folders are made for more than one check at once.
+        scratch: The place of further folders, for more than one check at once.
         keep: Leave the last piece where it is.
 
     Raises:
@@ -107,7 +108,7 @@ class Stages:
 
 
 def _clear(artifact: Path) -> None:
-    """Remove what an earlier run left; anything else is not ours to remove."""
+    """Remove the files of an earlier run; anything else is not ours to remove."""
     if not artifact.exists():
         return
     if not is_transient(artifact):

@@ -13,7 +13,7 @@ class Threads(Generic[T]):
     """Runs checks in threads; the oracle must bear that.
 
     Args:
-        oracle: Says what a candidate does.
+        oracle: Judges a candidate.
         jobs: Checks at once.
     """
 

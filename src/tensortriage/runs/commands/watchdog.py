@@ -2,7 +2,7 @@
 
 After a kill -9 nobody is left to clean up, and an orphaned check would go on using the machine, the model file and the
 artifacts of the next run. The watchdog reads from a pipe that only this process holds; at its end, for whatever reason,
-it kills the process groups it was told of.
+it kills the process groups that it has received.
 """
 
 import contextlib

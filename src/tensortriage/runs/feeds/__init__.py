@@ -1,1 +1,1 @@
-"""Feeds: from what the user named to arrays."""
+"""Feeds: from the user's options to arrays."""

@@ -43,15 +43,15 @@ class FeedRequest:
 
     Attributes:
         limits: Bounds on the script, per sample.
-        paths: Files and directories; they come first. ``file.py:function`` is a data loader, ``batch.pt`` what
-            ``torch.save`` wrote. ``NAME:[SHAPE]``, as Polygraphy has it, is a shape, and so is ``NAME,1x3x224x224``.
+        paths: Files and directories; they come first. ``file.py:function`` is a data loader, ``batch.pt`` a file of
+            ``torch.save``. ``NAME:[SHAPE]``, as Polygraphy has it, is a shape, and so is ``NAME,1x3x224x224``.
         value_ranges: ``[low, high]`` per input name (empty name: all inputs). Giving any of ``seed``, ``iterations`` or
             ``value_ranges`` selects the numbers that Polygraphy would make.
         without: Inputs that the files and scripts need not hold, and that are left out.
-        most: Largest number of feeds taken; None for all.
+        most: Largest number of feeds; None for all.
         given: Feeds that are there already; then nothing else is looked at.
-        samples: What Python code gave for the inputs; likewise.
-        made_up: Whether what the files hold was made up, as the example inputs of an export mostly are.
+        samples: Samples from Python code; likewise.
+        made_up: Whether the contents of the files were made up, as the example inputs of an export mostly are.
     """
 
     # fmt: off
@@ -98,7 +98,7 @@ class FeedRequest:
 
     @property
     def chooses(self) -> bool:
-        """Whether sizes and numbers are ours to choose: no data are given, nor Polygraphy's numbers asked for."""
+        """Whether sizes and numbers are ours to choose: neither data nor Polygraphy's numbers were requested."""
         asked = self.given, self.samples, self.paths, self.script, self.value_ranges
         return not any(asked) and self.seed is None and self.iterations is None
 

@@ -1,7 +1,7 @@
 """Which made-up feed runs and proves something? Candidates are tried in order on an engine, until one does.
 
-What we made up is never to blame: sizes and numbers of ours that an engine does not run, or that end in NaN, are made
-up anew. The user is asked where none is found.
+Made-up data are never to blame: when an engine does not run on our sizes and numbers, or returns NaN, others are made
+up. The user is asked for data where none are found.
 """
 
 import contextlib
@@ -34,9 +34,9 @@ MOST_TRIED = 160
 MOST_SECONDS = 30.0
 """A question to the user costs less than a longer search."""
 MOST_FOR_MORE = 5.0
-"""Seconds for data that say something, once there are some that run."""
+"""Seconds to search for informative data, once there are some that run."""
 SMALL = 16
-"""An input of at most so many numbers is told with them."""
+"""The numbers of an input are shown up to this many."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class FeedTrial:
         tried: Number of feeds that were tried.
         ran: Whether any of them ran at all.
         problem: Why the first that did not run did not.
-        varied: Whether the outputs on ``feed`` say something: an element differs from others, or there is but one.
+        varied: Whether the outputs on ``feed`` are informative: an element differs from others, or there is but one.
     """
 
     feed: Feed | None
@@ -67,20 +67,20 @@ def feeds_that_run(
     option: str = "--input-shapes",
     nan_will_do: bool = False,
 ) -> tuple[Feed, ...]:
-    """Return the feeds of a request: where they are ours to choose, one on which the model runs and says something.
+    """Return the feeds of a request: where they are ours to choose, one with informative outputs.
 
-    The model is asked on ONNX Runtime without optimizations. What is chosen in place of the usual feed is told, as
-    an option to give it back with.
+    The model runs on ONNX Runtime without optimizations. A feed in place of the usual one is reported, with the option
+    that restores that.
 
     Args:
-        request: Where feeds come from.
+        request: The requested source of feeds.
         model: The model to feed.
-        lab: Where the engine is asked; None for a lab of its own.
+        lab: The lab that asks the engine; None for a new one.
         option: The option of the command that takes shapes.
         nan_will_do: Whether data that end in NaN are of use where there are no others, as for shapes.
 
     Raises:
-        DataError: Where no data that we made up run, or all give NaN (``made-up-data-fail``); as `feeds`.
+        DataError: Where no made-up data run, or all give NaN (``made-up-data-fail``); as `feeds`.
     """
     samples = tuple(feeds(request, model))
     if not request.chooses:
@@ -110,7 +110,7 @@ def first_that_runs(engine: EngineSpec, model: Model, candidates: Iterable[Feed]
     """Run candidates in order until one gives outputs that are free of NaN and vary.
 
     Raises:
-        EngineError: When the engine fails in another way than by refusing what it is fed.
+        EngineError: When the engine fails otherwise than by refusing the feed.
     """
     began = time.perf_counter()
     seconds = min(MOST_SECONDS, lab.budget.left)

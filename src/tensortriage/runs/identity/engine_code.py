@@ -1,9 +1,9 @@
-"""Which code the engines of users have loaded in a case: a script is all that it runs, and only running it tells what.
+"""The code that users' engines have loaded in a case: all files that a script runs, known only after a run.
 
-Answers are kept before it is known what the next run will load, so the list does not go into their keys. Instead a case
-has *generations* of an engine: the first begins with nothing known and learns with every answer; as long as all that it
-has learned lies on the disk unchanged, it is the engine that answered. Where a file has changed, another generation is
-it, or a new one, and old answers are of another engine.
+An answer is stored before it is known which files the next run will load, so the list does not go into its key. Instead
+a case has *generations* of an engine: the first begins with nothing known and learns files with every answer. As long
+as all files that it has learned are unchanged on the disk, it is the engine that answered. Where a file has changed,
+another generation is the current one, or a new one, and old answers are of another engine.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from tensortriage.errors import StoreError
 from tensortriage.values.serial import dump, load
 
 CODE = "engine-code.json"
-"""The file of a case that says it."""
+"""The file of a case that lists the generations."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class Generation:
     """An engine with code that it has loaded.
 
     Attributes:
-        engine: Its identity without that code.
-        name: What tells it from the others, also where this list was lost.
+        engine: Identity of the engine without that code.
+        name: Its identity among the others, which survives a loss of this list.
         files: Path to digest.
     """
 

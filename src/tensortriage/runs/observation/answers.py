@@ -17,7 +17,7 @@ from tensortriage.values.store import MappedStore, MemoryStore, ShardWriter, Ten
 
 KEPT_BYTES = 64 << 20
 """Tensors that were handed over in memory are kept up to this size together: writing more takes longer than a tenth of
-a second, and such a question is asked again."""
+a second, and running such a question again is cheaper."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Kept:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Failed:
-    """A failure of an engine: the name of its kind, and what it said."""
+    """A failure of an engine: the name of its kind, and its message."""
 
     kind: str
     message: str
@@ -54,11 +54,8 @@ _KINDS: Mapping[str, type[EngineError]] = {kind.__name__: kind for kind in LASTI
 class AnswerStore:
     """The answers of one case by content key.
 
-    Args:
-        case: The case.
-
     Attributes:
-        earlier: How many answers of an earlier command were asked for, each once.
+        earlier: How many answers of an earlier command were used, each counted once.
     """
 
     def __init__(self, case: Case) -> None:
@@ -111,7 +108,7 @@ class AnswerStore:
         return answer
 
     def streamed(self, key: str, arrays: Iterator[tuple[str, np.ndarray]], seconds: Callable[[], float]) -> Measurement:
-        """Write tensors as they come, holding none, and return the answer that they are."""
+        """Write tensors as they come, holding none, and return the stored answer."""
         folder = self._case.runs / key
         with ShardWriter(folder) as writer:
             for name, array in arrays:

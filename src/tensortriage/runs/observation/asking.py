@@ -1,4 +1,4 @@
-"""Questions to an engine: the session of an experiment is opened, runs, and what is observed is taken from it."""
+"""Questions to an engine: the session of an experiment is opened, runs, and its observation is read off."""
 
 import dataclasses
 import functools
@@ -34,12 +34,12 @@ from tensortriage_worker.feeding import LAYOUTS
 
 
 class Asking:
-    """Asks engines; it keeps nothing but tensors that are too many to be held.
+    """Asks engines; it stores only tensors that are too many to hold in memory.
 
     Args:
         sessions: The open sessions.
-        tally: Where builds and runs are counted.
-        answers: Where such tensors go; None to hold them.
+        tally: Counts builds and runs.
+        answers: The store for such tensors; None to hold them in memory.
         batch_bytes: Largest amount of captured tensors held at once; None for any.
     """
 
@@ -76,10 +76,10 @@ class Asking:
                     return Measurement(streams=found)
                 case ObservedAnswer() as asked:
                     session, fed = runner.build(), experiment.tensors if experiment.feed else None
-                    assert isinstance(session, AnswersQuestions), "who asks knows the engine"
+                    assert isinstance(session, AnswersQuestions), "the caller knows the engine"
                     self.tally.checks += 1
-                    told, arrays = session.query(asked.question, fed, **asked.arguments)
-                    return Measurement(MemoryStore(arrays), told=told)
+                    answer, arrays = session.query(asked.question, fed, **asked.arguments)
+                    return Measurement(MemoryStore(arrays), told=answer)
 
     def _outputs(self, experiment: Experiment, wanted: ObservedOutputs, runner: Runner) -> Measurement:
         before, built = self.tally.run_seconds, self.tally.build_seconds

@@ -1,10 +1,10 @@
 """Captures intermediate values: the engine shows them by itself, or they are marked as outputs, at once or in batches.
 
-An engine that can show inner values by itself is asked first, in a session that stays open; what it does not show is
-marked. Marking changes what engines execute, so a capture is an *instrumented* run; its caller compares the model's own
-outputs with the deployed ones and says whether they moved. What an engine refuses to show is left out where the caller
-wants to be told. Values are yielded one at a time and not kept, so a consumer that compares or stores as it goes holds
-at most one batch.
+An engine that can show inner values by itself does so first, in a session that stays open; the others are marked.
+Marking changes the engine's execution, so a capture is an *instrumented* run; its caller compares the model's own
+outputs with the deployed ones and reports whether they moved. Values that an engine refuses to show are left out where
+the caller wants their list. Values are yielded one at a time and not stored, so a consumer that compares or stores at
+once holds at most one batch.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ MARKED = "marked"
 """In `Tally.seen`: captured by marking outputs."""
 
 OWN_VALUES = frozenset({"engine-outputs-wrong", "engine-value-unknown"})
-"""Errors of engines that show what their program has, whatever is marked: no part of what they refuse is shown."""
+"""Errors of engines that show only the values in their program, whatever is marked: they refuse all or nothing."""
 
 UNKNOWN_BYTES = 4 << 20
 """Assumed size of a value whose shape is not known before it is captured, until others like it have been."""
@@ -97,14 +97,15 @@ def capture(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield ``(value name, array)`` for each wanted value, in topological order unless values are to be streamed.
 
-    Values of unknown size are taken to be as large as those that were captured before, on average.
+    A value of unknown size is assumed to be as large as the average of those captured before.
 
     Args:
-        experiment: What is run, and which values are observed.
-        sessions: Where the model as it is, and the marked ones, run.
-        tally: Where to count.
+        experiment: The model, engine, feed and wanted values.
+        sessions: Sessions of the model as it is, and of the marked ones.
+        tally: Counts builds and runs.
         batch_bytes: Largest amount of captured values held at once; None to capture everything in one run.
-        unseen: Told which values the engine refuses to show, and the others are yielded; without it, a refusal raises.
+        unseen: Receives the values that the engine refuses to show, and the others are yielded; without it, a refusal
+            raises.
 
     Raises:
         EngineError: When the engine refuses or fails the marked model.
@@ -187,7 +188,7 @@ def _marked(
 
 
 def _as_declared(array: np.ndarray, spec: ValueSpec | None) -> np.ndarray:
-    """Return an array in the type that the model gives the value; engines show what they really hold."""
+    """Return an array in the type that the model gives the value; engines show the type that they really hold."""
     if spec is None or spec.dtype is None:
         return array
     held = DType.from_numpy(array.dtype)
@@ -200,8 +201,8 @@ class _Watching:
 
     Args:
         experiment: Engine, model and feed; the model runs untouched, with the options that let values be seen.
-        sessions: Where it runs.
-        tally: Where to count.
+        sessions: The sessions that run it.
+        tally: Counts builds and runs.
     """
 
     def __init__(self, experiment: Experiment, sessions: Sessions, tally: Tally) -> None:

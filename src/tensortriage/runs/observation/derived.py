@@ -19,7 +19,7 @@ class ContentKeys:
     """Makes keys from the dependencies of an answer; each engine is inspected once.
 
     Args:
-        case: Where answers are kept; it knows which code engines load. None where none are.
+        case: The store of answers; it knows which code engines load. None to store nothing.
     """
 
     def __init__(self, case: Case | None) -> None:
@@ -52,10 +52,10 @@ class Derived(Generic[T]):
     """One such thing; made by `tensortriage.runs.lab.Lab.derived`.
 
     Attributes:
-        kind: Its type; what is kept of another one counts as nothing.
-        key: Digest of what it is worked out of.
-        question: What it answers, for people who look into the case.
-        checks: Where it is kept; None to keep nothing.
+        kind: Type of the result; a stored one of another type counts as none.
+        key: Digest of its sources.
+        question: The question that it answers, for people who look into the case.
+        checks: The store; None to store nothing.
     """
 
     kind: type[T]

@@ -3,7 +3,7 @@
 Code that measures, searches or judges describes its question as an `Experiment`, which the lab answers
 (`tensortriage.runs.lab.Lab.answer`). An experiment is identified by its content, never by the caller: the same question
 from another rung, or in a resumed case, is answered from the case. An edit of a model (marked outputs, a piece cut out,
-ops each fed apart) is part of the model; an override in a single run is not, so that runs share one build.
+ops each fed separately) is part of the model; an override in a single run is not, so that runs share one build.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ NOTHING: TensorStore = MemoryStore({})
 
 
 class _Observation:
-    """The part of an answer that an experiment asks for."""
+    """The part of an answer that an experiment requests."""
 
     __slots__ = ()
 
@@ -171,11 +171,11 @@ class Experiment:
 
     Attributes:
         model: The model to build, edits included.
-        feed: Its inputs; None for an observation without a run.
+        feed: The inputs; None for an observation without a run.
         injected: Replacements of results in this run, by value name, for a model from
             `tensortriage.model.transforms.mark_outputs.inject`; its other switches are off.
         build: Number of the build; any but 0 is built again, without the cache on disk.
-        repetition: Number of the run among equal ones; None for a run whose point is to be made again, so that it is
+        repetition: Number of the run among equal ones; None for a run that must really happen again, so that it is
             never answered from the case.
         sequence: Number of the sequence that it belongs to; 0 for none. The experiments of a sequence are answered in
             their order, in a session that nothing else runs in (`tensortriage.runs.lab.Lab.session`).
@@ -258,8 +258,8 @@ class Measurement:
         unseen: Values that the engine did not show.
         plan: The engine's plan; None when it does not report one, or the plan was not observed.
         choices: The engine's choices while building.
-        told: Its answer to an `ObservedAnswer`.
-        built: Its session's description of itself.
+        told: The result of an `ObservedAnswer`.
+        built: The session's description of itself.
         streams: Feeds that ran at once, each with those of its results that differ.
         stream: Names and tensors as they come, to be read once.
         seconds: Wall time of one run.

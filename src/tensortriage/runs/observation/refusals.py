@@ -105,9 +105,9 @@ def seen_in_parts(
     """Return the values that an engine shows in parts after it refused them all at once, and the rest.
 
     Args:
-        ask: Asks the engine for some of them.
+        ask: Asks the engine for some values.
         values: The values, in topological order.
-        kinds: What to leave out first; see `suspected_kinds`.
+        kinds: Kinds to leave out first; see `suspected_kinds`.
         first: Why it refused all of them.
 
     Raises:
@@ -171,10 +171,10 @@ class _Search:
         """
         pending = collections.deque([(list(part), message)] if part else [])
         while pending:
-            some, known = pending.popleft()  # the largest first: they show most
-            why = known or self.refusal(some)
-            if why and len(some) == 1:
-                self.refused[some[0]] = why
+            values, known = pending.popleft()  # the largest first: they show most
+            why = known or self.refusal(values)
+            if why and len(values) == 1:
+                self.refused[values[0]] = why
             elif why:
-                middle = len(some) // 2
-                pending += [(some[:middle], ""), (some[middle:], "")]
+                middle = len(values) // 2
+                pending += [(values[:middle], ""), (values[middle:], "")]

@@ -36,7 +36,7 @@ from tensortriage.runs.workspace import Workspace
 from tensortriage_worker.feeding import InputBuffers, side_by_side
 
 MOST_RUNS = 10_000
-"""Of a stream that goes on as long as the others do."""
+"""Runs of a stream that goes on as long as the others do."""
 
 _logger = logging.getLogger(__name__)
 
@@ -47,10 +47,10 @@ class Runner:
     Args:
         spec: The engine and its options.
         model: The model; an edited one is written to a temporary file of the workspace.
-        workspace: Where temporary model files go.
+        workspace: Folder of temporary model files.
         limits: Time and memory limits for engines that work in their own process.
-        tally: Where to count builds and runs.
-        fresh: Whether nothing that was built before may be used; for those who compare builds.
+        tally: Counts builds and runs.
+        fresh: Whether to ignore cached builds, as a comparison of builds must.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Runner:
         """Refuse to use an engine given as a file for a part of the model, or for a changed model.
 
         Raises:
-            BuildFailed: When it would be: it would run as a whole, and its answers would be put down to the part.
+            BuildFailed: When it would be: it would run as a whole, and its answers would be attributed to the part.
         """
         engine, options = self._engine, self.spec.options
         converted = isinstance(engine, ArrangesFiles) and engine.arranges(options)
@@ -125,7 +125,7 @@ class Runner:
         return sum(new)
 
     def builds_made(self) -> int:
-        """Return how often the session has built for shapes that it was fed: what ran first may be another than now."""
+        """Return how often the session has built for the shapes of a feed: the first one built may be outdated."""
         return len(self._session.builds_made()) if isinstance(self._session, BuildsWhenFed) else 0
 
     def _compiling(self) -> Callable[[], Session]:
@@ -146,7 +146,7 @@ class Runner:
         """Run once and return the outputs by ONNX value name.
 
         Args:
-            tensors: What the model is fed with.
+            tensors: Input tensors by name.
             known_only: Whether outputs that the session does not know are left out; see `KnowsSomeValues`.
 
         Raises:
@@ -186,14 +186,14 @@ class Runner:
     def streams(self, feeds: Sequence[Feed], runs: int) -> Sequence[Sequence[Mapping[str, np.ndarray]]]:
         """Run two feeds at once in the engine's own process, the second in another session; errors as `run`."""
         session = self.build()
-        assert isinstance(session, FedOtherwise), "who asks knows that it runs in another process"
+        assert isinstance(session, FedOtherwise), "the caller knows that it runs in another process"
         self.tally.built(self.spec.name)
         return session.streams([feed.tensors for feed in feeds], runs)
 
     def stream(self, tensors: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
         """Run an engine that `StreamsResults` once, and yield the outputs as it computes them; errors as `run`."""
         session, engine = self.build(), self._engine
-        assert isinstance(engine, StreamsResults), "who asks knows the engine"
+        assert isinstance(engine, StreamsResults), "the caller knows the engine"
         self.tally.checks += 1
         started = time.perf_counter()
         yield from engine.stream_session(session, tensors)

@@ -22,7 +22,7 @@ class Sessions:
 
     Args:
         make: Makes the runner of an engine and a model, for the build of a number.
-        by_content: Whether equal models share a session; else weights need not be read to tell models apart.
+        by_content: Whether equal models share a session; otherwise weights need not be read to compare models.
     """
 
     def __init__(self, make: Callable[[EngineSpec, Model, int], Runner], *, by_content: bool) -> None:

@@ -52,7 +52,7 @@ class CheckOptions:
         return self.spec() if self.words else None
 
     def spec(self) -> "CheckSpec":
-        """Return the check; it has no words if a person is asked instead."""
+        """Return the check; it has no words if a person judges instead."""
         from tensortriage.runs.commands.artifacts import Artifacts, paths_of
         from tensortriage.runs.commands.check import CheckSpec, ShownOutput, shell_words
         from tensortriage.runs.commands.failure_rules import Rules, codes

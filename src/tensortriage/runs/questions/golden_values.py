@@ -1,4 +1,4 @@
-"""The reference's values of a model: what the target's are compared with, and all that a search of a model begins with.
+"""The reference's values of a model: the basis of every comparison with the target, and of every search of a model.
 
 A feed that is not looked into needs the outputs only. Values are stored in the case by the lab; those that were read
 once are at hand for every question about the same reference, model and feed.
@@ -30,9 +30,9 @@ class GoldenValues:
 
     Attributes:
         question: Which model, feeds and engines.
-        lab: Where engines are asked.
+        lab: The lab that asks engines.
         shows_outputs_only: Called with the reason when the reference turns out to show no inner values.
-        known: What was read so far.
+        known: Values read so far.
     """
 
     question: Question
@@ -100,14 +100,14 @@ class GoldenValues:
 
     def _recorded(self, feed: Feed, values: Sequence[str]) -> TensorStore:
         reference, model = self.question.reference, self.question.model
-        asked = Experiment(
+        experiment = Experiment(
             engine=reference,
             model=model,
             feed=feed,
             observed=ObservedValues(tuple(values)),
             what=f"recording {len(values)} tensors on {reference}",
         )
-        answer = self.lab.answer(asked)
+        answer = self.lab.answer(experiment)
         store, tally = answer.tensors, self.lab.tally
         tally.reference_run_seconds = max(tally.reference_run_seconds, answer.seconds)
         if all(store.spec(name).dtype is not DType.DOUBLE for name in store.names()):

@@ -1,8 +1,8 @@
 """Where inner golden values come from when the reference answers the model's outputs only.
 
-PyTorch behind a script, or a vendor's runtime, is often what the user takes as right, and shows nothing inside. Its
-outputs are then what the target's are compared with, and inner values come from the model's own centre: the model
-computed as its types say.
+The engine assumed to be right is often PyTorch behind a script, or a vendor's runtime, and shows nothing inside. Then
+the target's outputs are compared with its outputs, and inner values come from the model's own centre: the model
+computed as its types prescribe.
 """
 
 from collections.abc import Sequence

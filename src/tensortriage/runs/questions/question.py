@@ -26,22 +26,22 @@ class Question:
         feeds: The samples, at least one.
         reference: The engine assumed to be right.
         target: The engine under suspicion.
-        target_model: What the target runs, when that is another ONNX file.
+        target_model: The target's model, when that is another ONNX file.
         tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
         limits: Time and memory limits of isolated engines.
-        input_paths: Where the feeds came from, for the commands that a verdict suggests.
+        input_paths: Files of the feeds, for the commands that a verdict suggests.
         batch_bytes: Largest amount of captured tensors held at once.
         budget_seconds: Wall time the whole may take; None for any.
         sweep: Feeds of other shapes.
         random_too: Whether to look at random data as well when real data pass.
-        builds: How often the target is built again; None for what its engine makes sensible.
+        builds: How often the target is built again; None for the number that suits its engine.
         kept: Nodes that compute in fp32 on the target, whatever its format.
         against: Another target that the target is compared with; None for none.
         taken: Branches that stand in place of their If in ``model``, which is the user's on these feeds alone.
         trusts_float64: Whether the envelope may be centred on float64; not where other engines contradict that.
         network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
-        goal: Options that say what is asked of the outputs, by a metric, for the commands that a verdict suggests.
-        others: Gives other made-up feeds, to be tried where the first says nothing; None where feeds are the user's.
+        goal: Options that set a goal for the outputs, by a metric, for the commands that a verdict suggests.
+        others: Makes up other feeds, to be tried where the first is uninformative; None where feeds are the user's.
         began: When the user's command began to work on it, by `time.perf_counter`.
     """
 
@@ -98,5 +98,5 @@ class Question:
         return dataclasses.replace(self, model=model, feeds=feeds, target_model=None, others=None)
 
     def on_target(self, target: EngineSpec, *, kept: tuple[str, ...]) -> "Question":
-        """Return the same question about another target, some nodes of which compute in fp32; not on random data."""
+        """Return the same question about another target, on which some nodes compute in fp32; without random data."""
         return dataclasses.replace(self, target=target, target_model=None, kept=kept, random_too=False)

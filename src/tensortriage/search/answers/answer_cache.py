@@ -1,7 +1,7 @@
-"""Where answers come from: known ones from the cache, others from the executor, each asked for once.
+"""The source of answers: the cache for known ones, the executor for others, each run once.
 
-The search asks here for one answer at a time and gets the same ones in the same order wherever checks run; the answers
-to questions it may ask next are fetched meanwhile, when the executor has room, and kept.
+The search takes one answer at a time and gets the same ones in the same order wherever checks run; the answers to
+possible next questions are fetched meanwhile, when the executor has room, and kept.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,8 +29,8 @@ class AnswerCache(Generic[T]):
     """Answers questions, each of them once.
 
     Args:
-        executor: Where checks run.
-        cache: Where answers are kept; None for in this object only.
+        executor: Runs checks.
+        cache: The store of answers; None for this object only.
         key: Content key of a candidate.
     """
 

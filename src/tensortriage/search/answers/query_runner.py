@@ -1,13 +1,13 @@
 """The answers a search rests on: repeated where the fault comes and goes, counted, and never more than the budget.
 
 A candidate fails as soon as one run of it failed the same way; it passes only after enough runs without. How many are
-enough follows from the rate at which the whole fails, and for the final answers from the rate at which the result
-does. Runs that helped to choose the result say nothing independent about it, so the final answers are always new runs.
+enough follows from the failure rate of the whole, and for the final answers from that of the result. Runs that helped
+to choose the result are no independent evidence on it, so the final answers are always new runs.
 
-A fault that failed in every run of the premise is taken for steady while searching, which one of 70 % is in a third of
-all cases. So answers are asked again where they leave doubt: what passed although a part of it fails, at once; and in
-the end what passed without an item of the result, unless so much passed without that item while searching that chance
-is excluded at any rate. When one of these runs differs, the fault comes and goes, and the search continues as for one.
+A fault that failed in every run of the premise counts as steady during the search, although one of 70 % does so in a
+third of all cases. So doubtful answers are repeated: a pass although a part of the candidate fails, at once; and in the
+end a pass without an item of the result, unless so many candidates passed without that item that chance is excluded at
+any rate. When one of these runs differs, the fault comes and goes, and the search continues as for one.
 """
 
 import itertools
@@ -23,14 +23,14 @@ from tensortriage.search.statistics.repeats import QUICK_RISK, Confirming, Rate,
 
 
 class QueryRunner(Generic[T]):
-    """Asks as often as an answer needs.
+    """Runs a candidate as often as an answer needs.
 
     Args:
-        record: Where answers are used and kept.
-        repeats: How often things are asked.
+        record: The store of answers.
+        repeats: Number of runs per candidate.
 
     Attributes:
-        record: The same.
+        record: The store of answers.
         rate: How often the whole failed.
         confidence: Chance that the last final answers are all right; None while there are none.
         repeats: How many of the answers only confirmed others.
@@ -68,7 +68,7 @@ class QueryRunner(Generic[T]):
         """See whether the whole fails, and how often.
 
         Raises:
-            UsageError: When it does not (``premise-not-failing``), or that cannot be told (``premise-unresolved``).
+            UsageError: When it does not (``premise-not-failing``), or that is unresolved (``premise-unresolved``).
             StoppedError: When the budget ends before.
         """
         whole = self.record.problem.whole
@@ -92,7 +92,7 @@ class QueryRunner(Generic[T]):
 
         Args:
             ask: The question.
-            ahead: Candidates that may be asked about next, for idle processors.
+            ahead: Candidates that may follow, for idle processors.
             checks_left: Rough number of checks that the pass still expects.
 
         Raises:
@@ -184,7 +184,8 @@ class QueryRunner(Generic[T]):
     def _passes_without(self, smaller: Candidate[T]) -> int:
         """Return how often the smaller piece passed; 0 if it did not, or if unknown.
 
-        What holds more and lacks the same counts as well: it would have failed, if what it lacks were not needed.
+        A larger candidate that lacks the same counts as well: it would have failed, if the missing items were not
+        needed.
         """
         if not self.record.passed(smaller):
             return 0
@@ -199,7 +200,7 @@ class QueryRunner(Generic[T]):
     def _doubt(self, failing: Candidate[T]) -> None:
         """Repeat a pass that contradicts the failure of a part: by chance, or because it hides the fault each time.
 
-        Ends when one fails now, or when so many passed again as would hardly if the fault came as often as they say.
+        Ends when one fails now, or when so many passed again that the fault's rate makes that unlikely.
         """
         self._doubted.update(
             dict.fromkeys(
@@ -231,8 +232,8 @@ class QueryRunner(Generic[T]):
         """State the confidence of a round of final answers: none of those that pass fails after all."""
         if self.rate.always or any(verdict.same for verdict in verdicts):
             return
-        told = [c for c in ask.candidates if self.record.runs[c][-1].outcome is not CandidateOutcome.UNRESOLVED]
-        missed = sum((1.0 - self._final_rate) ** self._final_runs[candidate] for candidate in told)
+        resolved = [c for c in ask.candidates if self.record.runs[c][-1].outcome is not CandidateOutcome.UNRESOLVED]
+        missed = sum((1.0 - self._final_rate) ** self._final_runs[candidate] for candidate in resolved)
         self.confidence = max(0.0, 1.0 - self._final_risk - missed)
 
     def _run(self, candidate: Candidate[T], total: int, ahead: Iterable[OracleQuestion[T]] = ()) -> OracleVerdict:

@@ -1,4 +1,4 @@
-"""The record of a search: every answer that it used, what each candidate gave, and what it may still cost."""
+"""The record of a search: every answer that it used, the outcome of each candidate, and the remaining budget."""
 
 import contextlib
 import math
@@ -26,14 +26,13 @@ class SearchRecord(Generic[T]):
     """Uses answers on behalf of one search, and keeps the record.
 
     Args:
-        problem: What is searched.
-        answers: Where answers come from.
-        budget: What the search may cost.
-        observe: Told about every answer.
+        problem: The problem.
+        answers: The source of answers.
+        budget: Limits of the search.
+        observe: Receives every answer.
 
     Attributes:
-        problem: What is searched.
-        runs: What every run of a candidate gave, in order.
+        runs: Outcome of every run of a candidate, in order.
         history: Every answer used, in order.
         cache_hits: Number of them that were there before.
         best: Smallest subset seen to fail the same way; None before there is any.
@@ -87,13 +86,13 @@ class SearchRecord(Generic[T]):
 
     def removals(self, candidate: Candidate[T]) -> dict[T, OracleVerdict]:
         """Return the known verdicts on a candidate without one of its items, by item."""
-        asked = {
+        tested = {
             item: overall(runs)
             for smaller, runs in self.runs.items()
             if runs and len(smaller) == len(candidate) - 1 and smaller < candidate
             for item in candidate - smaller
         }
-        return {item: asked[item] for item in self.problem.ordered(asked)}
+        return {item: tested[item] for item in self.problem.ordered(tested)}
 
     def known(self, candidate: Candidate[T]) -> OracleVerdict | None:
         """Return the verdict of the first run of a candidate where it is there, used or not."""

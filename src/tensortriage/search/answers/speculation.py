@@ -1,6 +1,6 @@
 """Predicts the next questions of a search. Replay it with the answers so far and each answer that may come.
 
-Passes are functions of the answers, so a replay with guessed ones asks exactly what the search would ask. That makes
+Passes are functions of the answers, so a replay with guessed ones asks exactly the questions of the search. That makes
 free processors useful without any influence on the result: they fetch answers that the search will probably want.
 """
 
@@ -84,7 +84,7 @@ def converse(
 
     Args:
         dialogue: The dialogue.
-        answer: Answers a question; idle processors may fetch meanwhile what is asked about next, likeliest first.
+        answer: Answers a question; idle processors may fetch the possible next ones meanwhile, likeliest first.
         again: Starts the same dialogue again, to see that; None for not at all.
         known: Verdict of a candidate that is there already.
     """

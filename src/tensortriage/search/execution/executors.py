@@ -13,7 +13,7 @@ HASHED = 64
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OracleQuestion(Generic[T]):
-    """One run of the oracle: a candidate in the order of the problem, and the how-manieth time it is asked about."""
+    """One run of the oracle: a candidate in the order of the problem, and the number of the run among equal ones."""
 
     candidate: tuple[T, ...]
     attempt: int
@@ -31,7 +31,7 @@ class OracleAnswer:
         verdict: The verdict; None when the oracle raised.
         seconds: How long it took; 0 when cached.
         cached: Whether it is from an earlier search.
-        error: What the oracle raised.
+        error: Exception that the oracle raised.
     """
 
     verdict: OracleVerdict | None

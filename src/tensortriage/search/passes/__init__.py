@@ -1,1 +1,1 @@
-"""The passes of a search: each proposes subsets and is told whether they fail."""
+"""The passes of a search: each proposes subsets and receives whether they fail."""

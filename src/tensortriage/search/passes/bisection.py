@@ -5,8 +5,8 @@ are known roughly, and a cut now and then hides the fault, after which plain bis
 hiding cuts its result grows from 4 to 12 of 500 ops in the median, and to 181 in the worst tenth). So every length
 keeps a probability, a failure is proof, a pass only divides the probability of the lengths it speaks against, and the
 next cut is where the remaining probability is halved: Horstein's scheme for search with noise (IEEE Trans. Inf. Theory
-9:136, 1963), with one noisy answer only. After a false pass the answers "fails" keep coming until what was ruled out
-is the better explanation, and the search goes back by itself.
+9:136, 1963), with one noisy answer only. After a false pass the answers "fails" keep coming until the excluded lengths
+are the better explanation, and the search goes back by itself.
 
 Where every answer is true, `Halving` is all that it takes.
 """
@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 DOUBT_PASSES = 50
-"""Passes taken as seen before the first one, one of them false: a hiding cut is thought possible, not likely."""
+"""Passes assumed before the first one, one of them false: a hiding cut is thought possible, not likely."""
 
 
 class Halving:
@@ -79,7 +79,7 @@ class PrefixSearch:
     Args:
         chances: Probability, up to a factor, that length 0, 1, ... is the one; the last one is the whole.
         trust: How far a pass is believed, shared by the searches of one reduction.
-        known: Lengths that need not be asked: they pass.
+        known: Lengths that need no test: they pass.
     """
 
     def __init__(self, chances: Sequence[float], *, trust: Trust, known: Sequence[int] = ()) -> None:
@@ -133,7 +133,7 @@ class PrefixSearch:
             begin = end
 
     def _quantile(self, target: float) -> int:
-        """Return the length below `end` up to which the chances sum to what is closest to the target."""
+        """Return the length below `end` up to which the sum of chances is closest to the target."""
         reached = 0.0
         for begin, end, factor in self._runs(self.end):
             if target <= reached:

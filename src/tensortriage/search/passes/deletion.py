@@ -1,8 +1,8 @@
 """Passes that go through the items block by block and remove the unneeded ones.
 
-Some shrink and prove nothing; others prove that without this item, or this block, it no longer fails. These ask about
-all parts against the same base, so that checks may run side by side; what can be removed singly is then removed
-together, or as much of it as can be.
+Some shrink and prove nothing; others prove that without this item, or this block, it no longer fails. These test all
+parts against the same base, so that checks may run side by side; parts that can be removed singly are then removed
+together, or as many of them as can be.
 """
 
 import math

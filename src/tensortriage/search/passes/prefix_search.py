@@ -1,11 +1,11 @@
 """Find the needed items one after the other, each as the end of the shortest failing prefix of a ranking.
 
-Rank what is not yet believed to be needed, likeliest first. Some shortest prefix of the ranking, together with the
-believed items, still fails; its last item is needed, everything behind it is not. Believe that item, rank the rest
-anew around it, and go on until the believed items fail alone. Every step only deletes (a candidate is what is left
-over, never the deleted part), so the fault cannot get lost, and every cut deletes as much as keeps both answers about
-equally likely, as in probabilistic delta debugging (Wang et al., ESEC/FSE 2021; arXiv:2408.04735). What is new is that
-the probabilities come from the ranking.
+Rank the items that are not yet believed to be needed, likeliest first. Some shortest prefix of the ranking, together
+with the believed items, still fails; its last item is needed, everything behind it is not. Believe that item, rank the
+others again around it, and go on until the believed items fail alone. Every step only deletes (a candidate is the
+remaining part, never the deleted one), so the fault cannot get lost, and every cut deletes as much as keeps both
+answers about equally likely, as in probabilistic delta debugging (Wang et al., ESEC/FSE 2021; arXiv:2408.04735). New is
+that the probabilities come from the ranking.
 
 For one item this is bisection, for d items anywhere about d log2(N / d) + 2 d checks (group testing's bound is
 log2 C(N, d) for d known), for d neighbours about log2(N) + 4 d.
@@ -80,8 +80,9 @@ def _checks(state: SearchState[T], end: int) -> float:
 def _lengths(ranking: Ranking[T], missing: float) -> list[float]:
     """Return the chance of every length of the shortest failing prefix, 0 included.
 
-    The number of missing items is taken as geometric with mean ``missing``, each lying in the first ranks with chance
-    m independently; all of them lie there with chance 1 / (1 + missing (1 - m)), its probability generating function.
+    The number of missing items is assumed to be geometric with mean ``missing``, each lying in the first ranks with
+    chance m independently; all of them lie there with chance 1 / (1 + missing (1 - m)), its probability generating
+    function.
     """
     within = itertools.accumulate(ranking.chances, initial=0.0)
     upto = [1.0 / (1.0 + missing * (1.0 - reached if reached < 1.0 else 0.0)) for reached in within]

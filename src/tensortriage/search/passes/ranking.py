@@ -1,10 +1,10 @@
 """Where would the next needed item be? A chance for every item, and the items in the order of that chance.
 
-Three readings are mixed, because nothing says beforehand which one holds: the needed items are near those already found
-(most faults of several ops are faults of neighbours), or they are the suspect ones, or they are anywhere. Near and
-suspect items get a chance that falls with their rank so that the search for one at rank r costs about 1.5 log2(r)
-checks, whatever the number of items; mixing costs a check or so more than knowing the right reading would. What is
-found tells which reading holds, by Bayes' rule.
+Three readings are mixed, because it is unknown beforehand which one holds: the needed items are near those already
+found (most faults of several ops are faults of neighbours), or they are the suspect ones, or they are anywhere. Near
+and suspect items get a chance that falls with their rank so that the search for one at rank r costs about 1.5 log2(r)
+checks, whatever the number of items; mixing costs a check or so more than knowing the right reading would. Found items
+show which reading holds, by Bayes' rule.
 """
 
 import collections
@@ -24,10 +24,10 @@ FALL = 1.5
 LEAST_SHARE = 0.1
 """No reading is ever given up."""
 LATEST = 4
-"""So many of the items found last say what lies between them; a walk through the graph for each."""
+"""The number of items found last whose in-between items are ranked; a walk through the graph for each."""
 
 NEAREST = 4096
-"""Items whose steps from what was found are counted; of those further away only the order of the problem says more.
+"""Items whose steps from the found ones are counted; among those further away only the order of the problem decides.
 With the fall above, all of them together have 1 % of the chance of the near ones, and graphs are larger."""
 
 
@@ -49,9 +49,8 @@ class Ranking(Generic[T]):
     """Items, likeliest first.
 
     Attributes:
-        items: The items.
         chances: Chance of each to be the next needed one; they sum to 1.
-        parts: What each reading contributes to those chances; readings that say nothing here are left out.
+        parts: Contribution of each reading to those chances; readings that are uninformative here are left out.
     """
 
     items: tuple[T, ...]
@@ -60,9 +59,9 @@ class Ranking(Generic[T]):
 
     def learn(self, shares: Shares, place: int) -> Shares:
         """Return the chances of the readings after the needed item was found at a place of this ranking."""
-        said = math.fsum(shares[reading] for reading in self.parts)
+        total = math.fsum(shares[reading] for reading in self.parts)
         posterior = {
-            reading: max(LEAST_SHARE, said * part[place] / self.chances[place]) for reading, part in self.parts.items()
+            reading: max(LEAST_SHARE, total * part[place] / self.chances[place]) for reading, part in self.parts.items()
         }
         return {**shares, **posterior}
 
@@ -78,15 +77,15 @@ def rank(problem: SearchProblem[T], pool: Iterable[T], found: Sequence[T], share
     """
     ordered = problem.ordered(pool)
     weights = [problem.weight(item) for item in ordered] if problem.weights else [1.0] * len(ordered)
-    said = {PointerReading.ANYWHERE: _normal(weights)}
+    readings = {PointerReading.ANYWHERE: _normal(weights)}
     start: Sequence[int] = range(len(ordered))
     if found:
         start = _by_nearness(problem, ordered, found)
-        said[PointerReading.NEAR] = _by_rank(start)
+        readings[PointerReading.NEAR] = _by_rank(start)
     if problem.suspicion and any(problem.suspected(item) > 0.0 for item in ordered):
-        said[PointerReading.SUSPECT] = _by_suspicion([problem.suspected(item) for item in ordered])
-    total = math.fsum(shares[reading] for reading in said)
-    parts = {reading: _scaled(values, shares[reading] / total) for reading, values in said.items()}
+        readings[PointerReading.SUSPECT] = _by_suspicion([problem.suspected(item) for item in ordered])
+    total = math.fsum(shares[reading] for reading in readings)
+    parts = {reading: _scaled(values, shares[reading] / total) for reading, values in readings.items()}
     chances = list(map(math.fsum, zip(*parts.values(), strict=True)))
     # Per weight: a heavy item has a high chance because it holds much, not because each part of it is suspect.
     density = list(map(operator.truediv, chances, weights)) if problem.weights else chances
@@ -145,13 +144,13 @@ def _walked(problem: SearchProblem[T], sources: Sequence[T]) -> dict[T, int]:
 def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[T]) -> list[int]:
     """Return indices of items by steps from the items found, then suspicion, then distance in the problem's order.
 
-    Of items as near, those between what was found come before those on its far sides: the end of the shortest failing
-    prefix is the farthest of several needed neighbours, so the others mostly lie on the way to it.
+    Of items as near, those between found ones come before those on their far sides: the end of the shortest failing
+    prefix is the furthest of several needed neighbours, so the others mostly lie on the way to it.
     """
     steps = distances(problem, found)
     walks = _walks(problem, found[-LATEST:]) if len(found) > 1 else []
     apart = _apart(len(problem.items), [problem.position[item] for item in found])
-    beside = list(map(apart.__getitem__, map(problem.position.__getitem__, items)))
+    steps_away = list(map(apart.__getitem__, map(problem.position.__getitem__, items)))
     reached = list(map(steps.__contains__, items))
 
     near = list(itertools.compress(range(len(items)), reached))
@@ -159,8 +158,10 @@ def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[
     ways = [map(walk.get, chosen, itertools.repeat(math.inf)) for walk in walks]
     detours = list(map(sum, zip(*ways, strict=True)))
     doubts = [-problem.suspected(item) for item in chosen] if problem.suspicion else []
-    near = _sorted_by(near, [list(map(steps.__getitem__, chosen)), detours, doubts, [beside[index] for index in near]])
-    far = sorted(itertools.compress(range(len(items)), map(operator.not_, reached)), key=beside.__getitem__)
+    near = _sorted_by(
+        near, [list(map(steps.__getitem__, chosen)), detours, doubts, [steps_away[index] for index in near]]
+    )
+    far = sorted(itertools.compress(range(len(items)), map(operator.not_, reached)), key=steps_away.__getitem__)
     if problem.suspicion:
         far.sort(key=lambda index: -problem.suspected(items[index]))
     return [*near, *far]

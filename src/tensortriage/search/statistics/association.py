@@ -1,8 +1,8 @@
-"""Which property goes with failure? Trials that have properties, ranked by how well each tells bad from good.
+"""Which property goes with failure? Trials that have properties, ranked by how well each separates bad from good.
 
 A property is scored by the Bayes factor of Gunel and Dickey (Biometrika 61:545, 1974) for a two-by-two table: how much
-better two rates of failure, one with and one without the property, explain what was seen than one rate for all, every
-rate uniform beforehand. It needs no threshold, works for three trials as for three hundred, and does not ask that the
+better two rates of failure, one with and one without the property, explain the trials than one rate for all, every rate
+uniform beforehand. It needs no threshold, works for three trials as for three hundred, and does not require that the
 property explain every failure. Properties that failures avoid are not accused.
 """
 
@@ -19,7 +19,7 @@ NONE_OF_THEM = 0.5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trial(Generic[P]):
-    """Something that was tried: what it was like, and whether it failed."""
+    """A trial: its properties, and whether it failed."""
 
     properties: frozenset[P]
     failed: bool
@@ -36,7 +36,8 @@ class Suspect(Generic[P]):
         bad_without: Failing trials that lack it.
         good_without: Passing trials that lack it.
         factor: Bayes factor of "it matters" against "it does not".
-        probability: Chance that this one is to blame, if at most one of all is; equals where trials do not tell apart.
+        probability: Chance that this one is to blame, if at most one of all is; equal for properties that no trial
+            separates.
     """
 
     item: P
@@ -52,7 +53,7 @@ def rank(trials: Sequence[Trial[P]]) -> tuple[Suspect[P], ...]:
     """Return the properties that speak for failure, the most telling first.
 
     Args:
-        trials: What was tried. Properties that all of them have, or none of the failing ones, are not ranked.
+        trials: The trials. Properties that all of them have, or none of the failing ones, are not ranked.
     """
     bad, good = _count(trials, True), _count(trials, False)
     every = list(dict.fromkeys(item for trial in trials for item in sorted(trial.properties, key=repr)))

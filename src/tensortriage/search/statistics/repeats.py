@@ -2,8 +2,8 @@
 
 Seeing the fault once proves that a candidate fails; not seeing it proves nothing until it has been missed often enough.
 A candidate that fails with rate p per run passes n runs in a row with chance (1 - p)^n. Passing is therefore the
-expensive answer, and a search that only deletes is not hurt by a false one: it keeps too much. So few repeats are
-spent while searching, and the number that the stated confidence needs only on the small result.
+expensive answer, and a search that only deletes is not hurt by a false one: it keeps too much. So few repeats are spent
+while searching, and the number that the stated confidence needs only on the small result.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from tensortriage.errors import UsageError
 
 CONFIDENCE = 0.95
-"""That a rate seen in a few runs is what is said of it: it may be half as high, or twice."""
+"""Certainty of a rate estimated from a few runs: it may be half as high, or twice."""
 
 NORMAL = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2.0)
 """Standard deviations of the normal distribution within which `CONFIDENCE` of it lies."""
@@ -28,7 +28,7 @@ RARE_FAULT = 0.3
 """Rate of failure of a whole that is still to be seen when nothing fails at first: nine runs miss it with 4 %."""
 
 RATES = 128
-"""Rates of failure that are looked at where the worst one is needed: its risk is flat around it."""
+"""Number of failure rates tried to find the worst one: its risk is flat around it."""
 
 MISSED = 0.01
 """Chance that a fault which comes and goes is missed when a step is tried after the search."""
@@ -46,7 +46,7 @@ class Until(enum.Enum):
 
 
 def parse_until(text: str, *, noun: str, slug: str) -> Until | int:
-    """Return when to stop: one of its words, or after a number of what the noun says.
+    """Return when to stop: one of its words, or after a number of the noun.
 
     Raises:
         UsageError: For any other text, with the slug.
@@ -73,13 +73,14 @@ class Repeats:
     """Numbers of repetitions of a question.
 
     Attributes:
-        premise: Runs of the whole before anything else. Only when they differ is the fault taken to come and go.
+        premise: Runs of the whole before anything else. Only when they differ does the fault count as one that comes
+            and goes.
         measure: Runs from which the rate of failure is estimated, once they differ.
         confidence: Chance wanted that every item of the result is needed, also when the fault comes and goes.
-        limit: Most runs for one check. A result that would need more has less confidence, and says so.
+        limit: Most runs for one check. A result that would need more has less confidence, and reports it.
         confirms: Whether answers of a fault that seems steady are confirmed in the end; not where nothing is left to
             chance.
-        seen: Failures in a row that were seen of what the whole is a part of; one more run of it will do then.
+        seen: Failures in a row of candidates that are part of the whole; one more run of it is enough then.
 
     Raises:
         UsageError: For numbers that mean nothing (``search-repeats-invalid``).
@@ -172,7 +173,7 @@ class Rate:
         return 1.0 - Rate(self.runs - self.failed, self.runs).at_least(confidence)
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Return the two-sided interval: half of what is left over lies on either side."""
+        """Return the two-sided interval: half of the remaining chance lies on either side."""
         side = (1.0 + confidence) / 2.0
         return self.at_least(side), self.at_most(side)
 
@@ -210,7 +211,7 @@ def runs_needed(rate: float, risk: float, *, limit: int = sys.maxsize) -> int:
 def unseen_risk(failures: int, passes: int) -> float:
     """Return the most that a fault which comes and goes can hide: so many failures in a row, then so many passes.
 
-    At a rate p that chance is ``p^m (1 - p)^n``, largest at ``p = m / (m + n)``: what is left of any rate.
+    At a rate p that chance is ``p^m (1 - p)^n``, largest at ``p = m / (m + n)``: a bound for any rate.
     """
     both = failures + passes
     return failures**failures * passes**passes / both**both if both else 1.0
@@ -237,8 +238,8 @@ def chosen_risk(failures: int, passes: int, items: int, free: int) -> float:
     rate.
 
     Args:
-        failures: Failures in a row of candidates that hold what is needed.
-        passes: Passes of what lacks the item, and holds all else of the result.
+        failures: Failures in a row of candidates that hold all needed items.
+        passes: Passes of the result without the item.
         items: How many the search chose among.
         free: Answers that the search itself was led by: neither those about the whole nor the last ones.
     """
@@ -253,7 +254,7 @@ def chosen_risk(failures: int, passes: int, items: int, free: int) -> float:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Confirming:
-    """New runs that tell a steady fault from one that failed each time by chance, where the search has not decided yet.
+    """New runs that separate a steady fault from one that failed each time by chance, if the search has not decided.
 
     The search's own answers speak against chance as well, but it went where they led it; see `chosen_risk`. New runs do
     not depend on where the search went, and so only on the whole's runs.
@@ -271,8 +272,9 @@ class Confirming:
         """Return the fewest runs that leave no more risk than is needed.
 
         Args:
-            passed: How often what lacks an item, and holds all else of the result, has passed so far; by item.
-            failures: Failures in a row so far, all of candidates that hold what is needed; 0 where passes are doubted.
+            passed: How often the result without an item has passed so far; by item.
+            failures: Failures in a row so far, all of candidates that hold all needed items; 0 where passes are
+                doubted.
             items: How many items the search chose among.
             repeats: The risk that is needed.
         """

@@ -1,1 +1,1 @@
-"""Shared parts of workflows: which tensors are looked at, and who judges them by the envelope."""
+"""Shared parts of workflows: the choice of tensors, and the judge that uses the envelope."""

@@ -1,7 +1,7 @@
 """Judging tensors of any command by the limits of healthy engines, where the user gives no tolerance.
 
 An error below the rounding of a single fp32 result is within any limit. For the rest the model is evaluated, and the
-target asked, as far as `tensortriage.envelope.judge` needs that.
+target run, as far as `tensortriage.envelope.judge` needs that.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def investigation_of(question: Question, lab: Lab) -> "Investigation":
-    """Return an investigation in a lab that knows what all before it were answered."""
+    """Return an investigation in a lab that knows the answers of all before it."""
     # A comparison seldom comes here, and all of an investigation is imported with these.
     from tensortriage.diagnose.state.investigation import Investigation
 
@@ -43,8 +43,8 @@ class HealthyJudge:
         model: The model whose tensors are compared.
         reference: The engine assumed to be right.
         target: The engine under suspicion; None for results saved earlier, which are judged as fp32.
-        lab: Where engines are asked.
-        asked: Whether the target may be asked for more than its results.
+        lab: The lab that asks engines.
+        asked: Whether the target may be run for more than its results.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ def _on_the_file(
     """Return the judge of a target whose file stores weights as integers, as in `diagnose`.
 
     Returns:
-        An investigation of the model with the file's weights, and what rounding these costs by name. Where the weights
-        are not the model's, one of fp32, whose limits a file in integers does not keep. As it was given, without costs,
-        for every other target.
+        An investigation of the model with the file's weights, and the cost of rounding these, by name. Where the
+        weights are not the model's, an investigation of fp32, whose limits a file in integers does not keep. For every
+        other target the given one, without costs.
     """
     from tensortriage.diagnose.rungs.quantization.stored_weights import file_weights
     from tensortriage.runs.analyses.given_layouts import without_format
@@ -99,18 +99,18 @@ def _on_the_file(
     if found.verdict is not None or found.question is None:
         return inv.about(dataclasses.replace(inv.question, target=without_format(inv.question.target))), {}
     parts = inv.setting(feed).parts
-    asked = whole(names, parts)
-    own = inv.lab.values(inv.question.reference, found.question.model, feed, asked)
-    right, made = (with_parts({n: np.asarray(each[n]) for n in asked}, parts) for each in (references, own))
+    wanted = whole(names, parts)
+    own = inv.lab.values(inv.question.reference, found.question.model, feed, wanted)
+    right, made = (with_parts({n: np.asarray(each[n]) for n in wanted}, parts) for each in (references, own))
     costs = {name: error_of(measure(right[name], made[name])) for name in names}
     return inv.about(found.question), costs
 
 
 def output_judge(inv: "Investigation", feed: Feed) -> OutputJudge:
-    """Return the judge of a search without a tolerance of the user's, which asks of many pieces.
+    """Return the judge of a search without a tolerance of the user's, which tests many pieces.
 
-    What was measured before is known again, so that a resumed search gets the same answers. An output that
-    is lost in the format fails: to know why is what a reduction is asked for.
+    Earlier measurements are known again, so that a resumed search gets the same answers. An output that is lost in the
+    format fails: a reduction has to find out why.
     """
     from tensortriage.diagnose.measurements.judging import healthy_outputs
     from tensortriage.envelope.explanations import ROUNDED

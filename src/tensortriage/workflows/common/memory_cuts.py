@@ -14,7 +14,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CutModel:
-    """A model that is run block by block; ``cuts`` says so in words."""
+    """A model that is run block by block; ``cuts`` describes the blocks in words."""
 
     model: Model
     cuts: Cuts
@@ -26,7 +26,7 @@ def cut_to_memory(model: Model, limit_bytes: int | None) -> CutModel | None:
 
     Args:
         model: The model.
-        limit_bytes: Memory that may be used; None for what the machine has.
+        limit_bytes: Memory that may be used; None for that of the machine.
 
     Raises:
         UsageError: When what cannot be cut has more weights than memory that may be used (``block-too-large``); where

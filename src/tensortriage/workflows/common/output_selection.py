@@ -20,7 +20,7 @@ class OutputChoice:
     """Which tensors are compared.
 
     Attributes:
-        mark: Names and patterns, also of modules, whose results are meant; empty for the model's own outputs.
+        mark: Names and patterns, also of modules; empty for the model's own outputs.
         exclude: Names and patterns to leave out.
         by_type: Operator types whose results are added (instead of the model's outputs when ``mark`` is empty).
         strict: Whether a type that no node has is an error; else it is warned about and adds nothing.

@@ -60,10 +60,10 @@ def compare(
     """Run, compare and judge.
 
     Args:
-        request: What to do.
+        request: The user's request.
         record: Sees every output before it is compared.
         on_feed: Sees every feed before it is run.
-        say: Hears what is being done.
+        say: Receives progress lines.
 
     Raises:
         TriageError: For bad input, and when there is nothing to compare.
@@ -195,8 +195,8 @@ class _Comparing:
             reference = self._outputs(self.reference, feed, number, moved)
             if reference is None:
                 return
-            taken = self.lab.tally.run_seconds - seconds
-            self.lab.tally.reference_run_seconds = max(self.lab.tally.reference_run_seconds, taken)
+            seconds_taken = self.lab.tally.run_seconds - seconds
+            self.lab.tally.reference_run_seconds = max(self.lab.tally.reference_run_seconds, seconds_taken)
         for target in self.targets:
             outputs = self._outputs(target, feed, number, moved)
             if outputs is not None and reference is not None:
@@ -269,8 +269,8 @@ class _Comparing:
             decided = decided_outputs(question, self.lab, golden=reference, outputs=outputs, asked=spec is not None)
         check_compatible(pair, reference, target.name, flatten=self.request.flatten, but=decided)
         pairs = ((n, *flat(array, outputs[n])) for n, array in reference.items() if n not in decided)
-        with concurrent.futures.ThreadPoolExecutor(1) as beside:  # Neither engines nor metrics keep all cores busy.
-            control = beside.submit(self._control, moved)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:  # Neither engines nor metrics keep all cores busy.
+            control = pool.submit(self._control, moved)
             metrics = dict(measure_many(pairs))
             control.result()
         parts = self._parts(feed, metrics)

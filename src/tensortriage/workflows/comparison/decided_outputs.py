@@ -27,11 +27,11 @@ class DecidedOutput:
     """One output that depends on decisions.
 
     Attributes:
-        metrics: Against what the reference makes of the target's decisions.
+        metrics: Figures against the reference's results for the target's decisions.
         judgement: Whether decisions and output are within their limits.
-        measure: What ``figure`` is.
+        measure: Name of ``figure``.
         figure: How far it is off.
-        note: What was decided, in words.
+        note: The decision, in words.
     """
 
     metrics: Metrics
@@ -47,14 +47,15 @@ def decided_outputs(
     """Compare the outputs that depend on decisions.
 
     Args:
-        question: What both sides ran on one feed; its reference is asked to go on with the target's decisions.
-        lab: Where they are asked.
+        question: The model and engines of both sides, with one feed; its reference is asked to continue from the
+            target's decisions.
+        lab: The lab that asks engines.
         golden: The reference's values, by name.
         outputs: The target's.
-        asked: Whether the target may be asked for decisions that no output shows; not where results were saved earlier.
+        asked: Whether the target may be run for decisions that no output shows; not where results were saved earlier.
 
     Returns:
-        By name; empty when nothing is decided, or it is not known what the target decided.
+        By name; empty when nothing is decided, or the target's decision is unknown.
     """
     names, model = [name for name in golden if name in outputs], question.model
     if not decisions_behind(model.graph, names) or all(np.array_equal(golden[name], outputs[name]) for name in names):

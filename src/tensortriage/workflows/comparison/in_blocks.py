@@ -53,7 +53,7 @@ def compare_in_blocks(
         compare: Makes one comparison.
         record: Sees the wanted outputs.
         on_feed: Sees every feed of the whole model.
-        say: Hears what is being done.
+        say: Receives progress lines.
     """
     assert request.reference is not None
     wanted = frozenset(chosen_values(cut.model, request.outputs))
@@ -73,7 +73,7 @@ def compare_in_blocks(
 
 
 def _of_block(request: CompareRequest, made: FedBlock, wanted: frozenset[str]) -> CompareRequest:
-    """Return the comparison of one block: what was wanted of it, and what leaves it."""
+    """Return the comparison of one block: its wanted values, and those that later blocks read."""
     outputs = OutputChoice()
     if request.outputs.is_everything and not request.outputs.exclude:
         outputs = request.outputs

@@ -1,6 +1,6 @@
 """Pairs of outputs to compare, and the results of all pairs.
 
-What cannot be paired is an error.
+Outputs that cannot be paired are an error.
 """
 
 import dataclasses
@@ -27,7 +27,8 @@ class Paired:
 
     Attributes:
         outputs: The target's outputs under the names of the reference.
-        renamed: Names of the reference that the target has under another name, told by their values; with that name.
+        renamed: Names of the reference's tensors that the target calls otherwise, recognized by their values, each with
+            the target's name.
         only_target: Names that the reference lacks.
         incompatible: Name to why it cannot be compared element by element.
     """
@@ -69,7 +70,7 @@ def check_compatible(pair: Paired, reference: Arrays, target: str, *, flatten: b
     """Refuse outputs that cannot be compared element by element.
 
     Args:
-        pair: What was paired.
+        pair: The paired outputs.
         reference: Outputs of the reference.
         target: How the target is called.
         flatten: Whether outputs of equal size and other shape are compared flattened.
@@ -107,7 +108,7 @@ class Gathered:
 
     Attributes:
         validate: Whether a NaN or Inf is a failure.
-        invalid: Those that were found.
+        invalid: Results with NaN or Inf.
         silent: Whether every feed, and every tensor of the reference on it, is empty or constant.
     """
 

@@ -82,8 +82,8 @@ class Live(Participant):
     Args:
         name: How it is called in results; the spec, numbered when two are the same.
         spec: The engine.
-        model: What it runs.
-        lab: Where it is asked. Its arrays are compared as they come, neither copied nor kept.
+        model: Its model.
+        lab: The lab that asks it. Its arrays are compared as they come, neither copied nor kept.
         warm_up: Warm-up runs before the run that counts.
         known_outputs_only: Whether to leave out values that it does not know: the network behind a model is another
             program.
@@ -166,7 +166,7 @@ class Saved(Participant):
         self._values = tuple(values)
 
     def outputs(self, feed: Feed, number: int) -> dict[str, np.ndarray]:
-        """Return the saved outputs of one feed: those that are wanted, or all when one of them is not there.
+        """Return the saved outputs of one feed: the wanted ones, or all when one of them is missing.
 
         Raises:
             DataError: When fewer feeds were saved than are run now.

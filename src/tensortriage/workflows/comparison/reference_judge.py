@@ -1,7 +1,7 @@
 """Does the reference compute what the model defines? Saved results and scripts are judged before they judge.
 
-Golden values of another model, or of another version of it, would be taken for the truth otherwise, and every engine
-that runs this one for wrong, or worse: for right within the distance of the two.
+Golden values of another model, or of another version of it, would pass for the truth otherwise, and every engine that
+runs this one would be wrong, or worse: right within the distance of the two.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,10 +30,10 @@ class ReferenceJudge:
     Args:
         model: The model.
         tolerances: The user's own; none to judge by the envelope.
-        lab: Where the model is evaluated.
+        lab: The lab that evaluates the model.
 
     Attributes:
-        found: What is not the model's.
+        found: Values that are not the model's.
         unjudged: Why something could not be judged; empty when everything was.
         of_network: Names of feeds on which it is not the model's, but the network's that the model rounds.
     """
@@ -52,7 +52,7 @@ class ReferenceJudge:
         Args:
             feed: The feed.
             values: The values.
-            rewritten: Who tells whether they are those of the network that the model rounds.
+            rewritten: Judges whether they belong to the network that the model rounds.
         """
         made = dict.fromkeys([*markable(self._model), *(spec.name for spec in self._model.outputs)])
         names = [name for name in made if name in values]

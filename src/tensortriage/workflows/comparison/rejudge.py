@@ -1,6 +1,6 @@
 """Judging saved comparisons again by other limits, from the numbers that were kept, without any engine.
 
-What is within a limit is decided by `tensortriage.compare.judgement.tolerance` alone, which is handed the saved number.
+`tensortriage.compare.judgement.tolerance` alone decides whether a saved number is within its limit.
 """
 
 import dataclasses
@@ -63,7 +63,7 @@ class Rejudged:
     Attributes:
         rows: One per judged output, never empty.
         ignored: Saved comparison functions that no limit was given for.
-        results: What was judged, with the limits that it was judged by now, for saving.
+        results: The saved results with their current limits, for saving.
     """
 
     rows: tuple[RejudgedRow, ...]
@@ -80,7 +80,7 @@ def rejudge(saved: SavedAccuracy, tolerances: Sequence[Tolerance], *, aggregatio
     """Judge saved comparisons again.
 
     Args:
-        saved: What was saved.
+        saved: The saved comparisons.
         tolerances: Each selects the saved comparison function it applies to; none at all for the limits and verdicts
             that are stored. Without an error statistic of its own, ``simple`` judges the largest error, which is at
             least as strict as judging every element.
@@ -141,7 +141,7 @@ def _needs_tensors(what: str) -> UsageError:
 
 
 def _limited(result: AccuracyResult, tolerance: Tolerance | None, aggregation: str) -> AccuracyResult:
-    """Return a result whose entries hold the limits that they are to be judged by."""
+    """Return a result whose entries hold the new limits."""
     if tolerance is None:
         return dataclasses.replace(result, aggregation=aggregation)
     pairs = tuple(

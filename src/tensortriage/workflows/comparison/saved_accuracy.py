@@ -50,7 +50,7 @@ class SavedAccuracy:
 
     Attributes:
         results: One per comparison function.
-        verdicts: Those whose stored verdicts stand when no limits are given.
+        verdicts: Stored verdicts that stand when no limits are given.
     """
 
     results: tuple[AccuracyResult, ...]
@@ -91,7 +91,7 @@ def accuracy_of(result: CompareResult, *, infinities_equal: bool = False) -> tup
     A tensor with a NaN, or with infinities that do not match, has NaN for every error: no limit accepts it.
 
     Args:
-        result: What was compared.
+        result: The comparison.
         infinities_equal: Whether infinities of one sign on both sides are no error.
     """
     found = []
@@ -112,8 +112,8 @@ def as_judged(
     """Return a comparison as Polygraphy keeps it: one result per tolerance that judged, with its limits.
 
     Args:
-        result: What was compared.
-        tolerances: What it was judged by.
+        result: The comparison.
+        tolerances: Its limits.
         names: How runners are called there.
     """
     measured = {each.kind: each for each in accuracy_of(result)}

@@ -1,7 +1,7 @@
 """Comparing saved outputs with each other, without any model.
 
-Without the model nothing says what rounding may cost, nor whether the reference is what the model computes. So outputs
-are judged by tolerances alone, and the result says that the reference was not judged.
+Without the model neither the cost of rounding is known, nor whether the reference computes the model. So outputs are
+judged by tolerances alone, and the result notes that the reference was not judged.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class SavedComparison:
     """Compares saved outputs, iteration by iteration.
 
     Args:
-        request: What to compare. Without a tolerance, Polygraphy's judges: 1e-5, absolute or relative.
+        request: The user's request. Without a tolerance, Polygraphy's judges: 1e-5, absolute or relative.
         record: Sees every output before it is compared.
     """
 

@@ -1,7 +1,7 @@
 """Saving feeds and outputs of a comparison while it continues, and reading saved outputs back as participants.
 
 Outputs wait in a temporary tensor store, so that no more than one feed's are in memory; files are written at the end,
-in the format that their name asks for.
+in the format that their name implies.
 """
 
 import os
@@ -69,7 +69,7 @@ class Recorder:
         """Write the outputs of every participant, perhaps under other names and in the order of these.
 
         Args:
-            path: Where to.
+            path: The file to write.
             names: How participants are called in the file.
             without: Participants to leave out.
         """

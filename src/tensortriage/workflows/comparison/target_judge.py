@@ -1,4 +1,4 @@
-"""Judging a target's tensors: by the user's tolerance, by what its file rounds, or by what healthy engines may do."""
+"""Judges a target's tensors: by the user's tolerance, by the rounding of its file, or by healthy engines' limits."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -24,11 +24,11 @@ class TargetJudge:
     """Judges the targets of one comparison.
 
     Args:
-        request: What is compared.
+        request: The user's request.
         model: The model whose tensors are compared.
-        reference: Who is assumed to be right; None where nobody is.
-        of_reference: Who judges that.
-        lab: Where engines are asked.
+        reference: The engine that is assumed to be right; None where none is.
+        of_reference: Judges the reference.
+        lab: The lab that asks engines.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class TargetJudge:
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
 
     def rewritten(self, file: Model) -> "FileStanding":
-        """Return who holds a file against the network that it may stand for."""
+        """Return the judge that compares a file with the network that it may stand for."""
         from tensortriage.envelope.unrounded_match import FileStanding  # files are compared with it
 
         return self._files.setdefault(id(file), FileStanding(file, self._model, lab=self._lab))
@@ -83,7 +83,7 @@ class TargetJudge:
         *,
         golden: bool = False,
     ) -> dict[str, Judgement]:
-        """Judge outputs of a target whose file rounds the network that the reference's values are of; none if not.
+        """Judge outputs of a target whose file rounds the network of the reference's values; none if not.
 
         Args:
             target: The target.

@@ -19,7 +19,7 @@ def save_worst(request: CompareRequest, result: CompareResult, path: Path) -> in
 
     Args:
         request: The comparison.
-        result: What came of it.
+        result: Its result.
         path: The file; not written where no sample loses.
     """
     ranked = [[sample.feed for sample in compared.worst] for compared in result.task_comparisons]

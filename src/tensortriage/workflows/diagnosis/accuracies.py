@@ -32,9 +32,8 @@ class Accuracies:
     Attributes:
         inv: The investigation that has ended.
         asked: The user's question.
-        metric: The metric.
         least: The smallest mean that will do; None for that of the reference.
-        feeding: Where all feeds come from.
+        feeding: The source of all feeds.
     """
 
     inv: Investigation
@@ -102,9 +101,9 @@ class WantedFix:
     """The goal of a remedy.
 
     Attributes:
-        file: Where to write the changed model; None for nowhere.
-        accuracies: Who scores it; None without a metric.
-        accuracy: What reference and target score.
+        file: The changed model's file; None to write none.
+        accuracies: Scores of engines; None without a metric.
+        accuracy: Scores of reference and target.
     """
 
     file: Path | None = None

@@ -1,4 +1,4 @@
-"""The modules and lines of the source network that culprits come from: what users know their network by."""
+"""Modules and lines of the source network that culprits come from: the names by which users know their network."""
 
 import dataclasses
 from collections.abc import Sequence

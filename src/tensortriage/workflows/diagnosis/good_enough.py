@@ -1,8 +1,8 @@
 """Is the result good enough in spite of rounding? Users ask it once no op is to blame; known answers decide.
 
-An error of so many percent says little to a person with a task. What says more: whether the target ranks the same
-classes first, how far its outputs point in the same direction, and how much would be left with some ops in fp32. Only
-the last needs a run, of the reference with rounded results.
+An error of so many percent means little to a person with a task. Better measures: whether the target ranks the same
+classes first, how far its outputs point in the same direction, and the remaining error with some ops in fp32. Only the
+last needs a run, of the reference with rounded results.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ from tensortriage.values.dtype import Precision
 from tensortriage.values.text import count, error_size, percent
 
 _KEPT_SHARE = 0.1
-"""Share of the ops that a mixed model is tried with: more than this keeps little of what the format saves."""
+"""Share of the ops that a mixed model is tried with: more than this loses most of the format's savings."""
 
 _WORTH_A_RUN = 0.01
-"""Predicted error from which a mixed model is tried: below 1 %, a person asks for no better format."""
+"""Predicted error from which a mixed model is tried: below 1 %, nobody needs a better format."""
 
 _HALF_THE_ENERGY = 0.7
 """A mixed model is worth it when less than this of the error is left: half of its energy, which is 3 dB."""
@@ -53,19 +53,19 @@ def sufficiency(inv: Investigation, evidence: Evidence) -> tuple[str, ...]:
 
     Args:
         inv: The investigation.
-        evidence: What it found; some feeds were run, and rounding explains the error.
+        evidence: Its evidence; feeds were run, and rounding explains the error.
     """
-    told: list[str] = []
+    sentences: list[str] = []
     try:
-        told += _against_outputs(inv, evidence)
-        told += _mixed(inv, evidence)
+        sentences += _against_outputs(inv, evidence)
+        sentences += _mixed(inv, evidence)
     except BudgetSpent:
         inv.record.unasked(QUESTION)
     except (EngineError, DataError) as problem:
         inv.record.answered(QUESTION, f"unknown: {problem.message}")
-    if told:
-        inv.record.answered(QUESTION, "; ".join(told))
-    return tuple(told)
+    if sentences:
+        inv.record.answered(QUESTION, "; ".join(sentences))
+    return tuple(sentences)
 
 
 def looks_like_classes(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
@@ -167,8 +167,8 @@ def _mixed(inv: Investigation, evidence: Evidence) -> Iterator[str]:
 def grows_most(graph: Graph, errors: Mapping[str, float]) -> tuple[str, ...]:
     """Return the ops with the largest error growth, and the makers of their operands: `_KEPT_SHARE` of all.
 
-    Errors of independent roundings add in squares: what an op adds is what its result has beyond its worst operand. An
-    op that amplifies the rounding of its operands is helped by these alone.
+    Errors of independent roundings add in squares: an op's contribution is its result's error beyond that of its worst
+    operand. An op that amplifies the rounding of its operands is helped by these alone.
 
     Args:
         graph: The model.

@@ -1,9 +1,9 @@
 """Diagnose a model that does not fit into memory: find the block that is wrong in isolation, then diagnose that block.
 
-Every block is compared on golden inputs first, which costs two runs of it. The block that is farthest beyond what
-healthy engines make of it, or nearest to that where none is beyond, is then diagnosed as a model of its own; where that
-names no fault, the next one that is beyond. How far the block's error reaches the outputs of the whole model is found
-by carrying the target's results on through the later blocks on the reference.
+Every block is compared on golden inputs first, which costs two runs of it. The block that is furthest beyond the limits
+of healthy engines, or nearest to them where none is beyond, is then diagnosed as a model of its own; where that names
+no fault, the next one that is beyond. The block's effect on the outputs of the whole model is found by carrying the
+target's results on through the later blocks on the reference.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ from tensortriage.workflows.diagnosis.subject import DiagnosisSubject, case_fact
 from tensortriage.workflows.requests import DiagnoseRequest
 
 NO_FAULT = (VerdictKind.MATCH, VerdictKind.ROUNDING, VerdictKind.INPUT_SENSITIVE, VerdictKind.INCONCLUSIVE)
-"""Verdicts on a block after which the next one is looked into; the later the word, the more it says of the whole."""
+"""Verdicts on a block after which the next one is looked into; a later word in the list represents the whole better."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class BlockFigure:
     """The result of comparing one block.
 
     Attributes:
-        number: Of the block, from 1.
+        number: Number of the block, from 1.
         ratio: The largest error of its results, in limits of a healthy engine; infinite when it did not run.
         within: Whether all are within.
         value: The result that is worst.
@@ -232,7 +232,7 @@ class BlockDiagnosis:
 
 
 def weightiest(found: Sequence[tuple[BlockFigure, Verdict]]) -> tuple[BlockFigure, Verdict]:
-    """Return the block and verdict that represent the whole: a fault, else what is not known, else the most explained.
+    """Return the block and verdict that represent the whole: a fault, else an unknown, else the most explained.
 
     A block that could not be explained is not outweighed by another that could.
     """

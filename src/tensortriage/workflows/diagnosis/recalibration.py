@@ -22,9 +22,9 @@ from tensortriage.workflows.diagnosis.fix_words import RECALIBRATED
 def recalibration(inv: Investigation, calibrated: Calibrated, wanted: WantedFix) -> Remedy | None:
     """Run the calibrated model on the target; where it is as good as on the reference, that is the remedy.
 
-    It helps where what is left is what a sound quantization costs, as the reference computed it, within the gap that is
-    allowed to a prediction; or less than half of the error, for integer kernels round more. It is right where what is
-    left is enough for the task, by the user's metric, else less than a tenth of the signal.
+    It helps where the remaining error is the cost of a sound quantization, as the reference computed it, within the gap
+    that is allowed to a prediction; or less than half of the error, for integer kernels round more. It is right where
+    the rest is good enough for the task, by the user's metric, else less than a tenth of the signal.
 
     Raises:
         BudgetSpent: When there is no time to try it.

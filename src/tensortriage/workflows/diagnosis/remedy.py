@@ -1,10 +1,9 @@
 """The remedy: a change that is tried on the deployed target before it is proposed, with the error before and after.
 
-The first is the guide's: the sanitized model, its constants folded. What else may help follows from the verdict: fusion
-breakers and engine options were found and verified on the way; ops whose
-values leave the format's range, or that are wrong in a narrow format, are kept in fp32. The latter is tried on the
-target as it would be deployed: with the engine's own option for it where there is one, else as an ONNX file that is
-typed that way, on the engine told to compute as the file says.
+The first is the guide's: the sanitized model, its constants folded. Others follow from the verdict: fusion breakers and
+engine options were found and verified on the way; ops whose values leave the format's range, or that are wrong in a
+narrow format, are kept in fp32. The latter is tried on the target as it would be deployed: with the engine's own option
+for it where there is one, else as an ONNX file with such types, on the engine in the mode that follows a file's types.
 """
 
 import dataclasses
@@ -61,7 +60,7 @@ class Proposal:
 
     Attributes:
         kind: As of `Remedy`.
-        words: What it does.
+        words: The change, in words.
         spec: The engine to try it on.
         model: The model to try it with.
         file: The model that would be deployed; None when the model does not change.
@@ -81,9 +80,9 @@ def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, wa
 
     Args:
         inv: The investigation.
-        evidence: What it found.
-        conclusion: What it came to.
-        wanted: Where to write the changed model, and who scores it.
+        evidence: Its evidence.
+        conclusion: Its conclusion.
+        wanted: The changed model's file, and the scores to reach.
     """
     if conclusion.kind.exit_code != 1 or conclusion.kind in NOT_THE_TARGET:
         return None
@@ -199,9 +198,9 @@ class Effect:
 
     Attributes:
         error: Largest error of an output over all feeds.
-        right: Whether it makes the target right: every output is within its limit, or off by no more than rounding to
-            the format, or what the target's hardware is expected to choose, explains.
-        words: What is left, or why that cannot be told.
+        right: Whether it makes the target right: every output is within its limit, or its error is explained by
+            rounding to the format, or by the expected choices of the target's hardware.
+        words: The remaining error, or why it cannot be measured.
     """
 
     error: float

@@ -27,10 +27,10 @@ FOLDER = "repro"
 
 QUESTION = "does the culprit fail in isolation, in a fresh process?"
 TOGETHER = (VerdictKind.FUSION_FAULT,)
-"""Verdicts whose culprits fail together; of the others the first one is taken."""
+"""Verdicts whose culprits fail together; for the others the first one counts."""
 
 REFUSED = (VerdictKind.BUILD_FAILED,)
-"""Verdicts without any result; the culprit is what the engine names, and reproduced when it is refused by itself."""
+"""Verdicts without any result; the engine names the culprit, which is reproduced when it is refused in isolation."""
 
 REPRODUCED = (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE, VerdictKind.LAYOUT, *TOGETHER)
 
@@ -66,11 +66,11 @@ def reproduction(inv: Investigation, evidence: Evidence, conclusion: Conclusion)
 def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *, refused: bool) -> ReproFacts | None:
     """Write the repro pack of given nodes and run it in a fresh process; None when they are right in isolation.
 
-    What was found out before in this case is not run again while its folder is there.
+    A pack that this case has made before is not run again while its folder is there.
 
     Args:
         inv: The investigation.
-        evidence: What it found.
+        evidence: Its evidence.
         nodes: Names of the nodes.
         refused: Whether the target refuses to build the model; then they are reproduced when it refuses them as well.
 
@@ -135,8 +135,8 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
     )
     trial = write_pack(inv.lab.case.folder / FOLDER, repro, facts, limits=inv.lab.budget.within(question.limits))
     anew, label = (module.anew, module.label) if module else (None, "")
-    told = trial.otherwise
-    return ReproFacts(FOLDER, nodes, local.describe(), not told, module=label, anew=anew, otherwise=told)
+    message = trial.otherwise
+    return ReproFacts(FOLDER, nodes, local.describe(), not message, module=label, anew=anew, otherwise=message)
 
 
 def _module(

@@ -1,4 +1,4 @@
-"""The verdict, written once: of what the ladder came to, and of all that was found out after it."""
+"""The verdict, written once: from the ladder's conclusion, and from all later findings."""
 
 import dataclasses
 import shlex
@@ -19,16 +19,16 @@ from tensortriage.workflows.diagnosis.culprit_origins import with_origin
 from tensortriage.workflows.diagnosis.found_after import FoundAfter
 
 MOST_SENTENCES = 4
-"""Findings told of one tensor, the strongest ones."""
+"""Findings reported for one tensor, the strongest ones."""
 
 
 def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] = (), sizes: str = "") -> Verdict:
     """Return the verdict, with the path and the cost so far.
 
     Args:
-        end: What the ladder came to.
-        found: What was found out since.
-        graphs: Where the modules of culprits are looked up, the user's model first.
+        end: The ladder's result.
+        found: Later findings.
+        graphs: Graphs with the modules of culprits, the user's model first.
         sizes: Sizes of the inputs that were made up, in words.
     """
     conclusion, evidence, inv = end.conclusion, end.evidence, end.investigation

@@ -1,1 +1,1 @@
-"""Edits of model files, proven to compute what was computed before."""
+"""Edits of model files, proven to keep their results."""

@@ -143,8 +143,8 @@ def _lowered(model: Model, precision: Precision, request: ConvertRequest) -> Mod
 
 def _specs(model: Model) -> Mapping[str, ValueSpec]:
     def outputs_of(path: Path) -> Sequence[ValueSpec]:
-        asked = Experiment(engine=PLAIN, model=Model.load(path), feed=None, observed=ObservedBuild())
-        return lab.answer(asked).built.outputs
+        experiment = Experiment(engine=PLAIN, model=Model.load(path), feed=None, observed=ObservedBuild())
+        return lab.answer(experiment).built.outputs
 
     with Lab() as lab:
         return known_specs(model, outputs_of)
@@ -153,7 +153,7 @@ def _specs(model: Model) -> Mapping[str, ValueSpec]:
 def format_proof(
     request: ProofRequest, precision: Precision, kept: NodeChoice | None = None, *, clamps: bool = False
 ) -> ProofRequest:
-    """Return a request for the proof of a model in a number format: its outputs may move by what the format costs.
+    """Return a request for the proof of a model in a number format: its outputs may move by the cost of the format.
 
     ONNX Runtime's CPU provider lacks most kernels for bf16; then the float64 engine runs the model, whose weights are
     those of the format.
@@ -175,7 +175,7 @@ class FormatJudge:
     """Judges by the cost of rounding every result of the original model to a number format, on the same data.
 
     ONNX Runtime's CPU provider computes an fp16 model in fp32 here and there, so an overflow need not show when the
-    converted model runs; the emulation shows it. A format that cannot hold what the model computes is refused.
+    converted model runs; the emulation shows it. A format that cannot hold the model's values is refused.
 
     Args:
         model: The model before it was converted.

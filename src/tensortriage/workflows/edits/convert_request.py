@@ -31,7 +31,7 @@ class ConvertRequest:
 
     Attributes:
         source: The model.
-        target: What to write.
+        target: The file to write.
         kept: Nodes that stay float32.
         proof: How to prove the result.
         precision: Number format; None to leave it.

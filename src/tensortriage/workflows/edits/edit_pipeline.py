@@ -1,4 +1,4 @@
-"""Common parts of all edits of a model: load, apply passes one after another, prove, write, tell what was done."""
+"""Common parts of all edits of a model: load, apply passes one after another, prove, write, report."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from tensortriage.workflows.edits.requests import ProofRequest, Source, Target
 from tensortriage.workflows.edits.verify_edit import EditStage, Proof, prove, weight_bytes
 
 Pass = tuple[str, Callable[[Model], Model]]
-"""Name of a pass, and what it does."""
+"""Name of a pass, and the pass."""
 
 
 def model_to_edit(source: Source, target: Target) -> Model:
@@ -61,9 +61,9 @@ class SurgeryResult:
         nodes_before: Number of nodes of the main graph that was read.
         weight_bytes_before: Size of its initializers in bytes.
         passes: One entry per pass, in order.
-        proof: What was proven.
+        proof: The proof.
         files: Further files that were written.
-        notices: What else the user should know.
+        notices: Further notices to the user.
     """
 
     command: str
@@ -97,8 +97,8 @@ def operate(
 
     Args:
         command: Name of the command, for the result.
-        source: What to read.
-        target: What to write.
+        source: The file to read.
+        target: The file to write.
         passes: Decides on the passes from the model that was loaded.
         request: How to prove the edit.
 

@@ -49,7 +49,7 @@ class Source:
 
     Attributes:
         path: ONNX file.
-        mend_names: Whether values that several nodes make under one name are told apart.
+        mend_names: Whether to rename values that several nodes make under one name.
     """
 
     # fmt: off
@@ -89,7 +89,7 @@ class LayoutOptions:
 
     Attributes:
         embed: Whether they go into its own file.
-        usual: Where they go unless an option says, a name of `tensortriage.model.model.ExternalData`.
+        usual: Their default place, a name of `tensortriage.model.model.ExternalData`.
     """
 
     # fmt: off
@@ -135,7 +135,7 @@ class Target:
     """Where an edited model goes.
 
     Attributes:
-        external_data: Where its weights go.
+        external_data: Place of its weights.
     """
 
     path: Path = option("--output -o", "OUT", "ONNX file to write.", writes=Place.FILE, group=FILES)
@@ -195,9 +195,9 @@ class ProofRequest:
     """A request to prove an edit.
 
     Attributes:
-        feeding: Where the samples come from; at most 8 are used.
+        feeding: The source of the samples; at most 8 are used.
         outputs: The outputs that must not move; None for all. With none, only that the edited model runs is proven.
-        engines: What may run the edited model, the first that can.
+        engines: Engines that can run the edited model; the first usable one does.
         judge: Makes the judge of an edit from the model before it; by default fp32 floors.
     """
 

@@ -1,8 +1,8 @@
 """The proof that an edited model computes the same: run before and after, name the pass that broke it.
 
-Both are run on ONNX Runtime without optimizations, on the user's feeds or on made-up data. An output may move by what
-two healthy fp32 engines may differ by (its noise floor), no more. Where nothing can be proven (an operator that the
-engine lacks, results that differ from run to run) the proof says so instead.
+Both are run on ONNX Runtime without optimizations, on the user's feeds or on made-up data. An output may move by the
+difference between two healthy fp32 engines (its noise floor), no more. Where nothing can be proven (an operator that
+the engine lacks, results that differ from run to run) the proof gives the reason instead.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from tensortriage.workflows.edits.requests import ProofRequest, Verify
 
 MOST_FEEDS = 8
 LARGE_BYTES = 2 << 30
-"""Weights beyond which a model is not run unless asked to: running takes as much memory."""
+"""Weights beyond which a model is run only on request: running takes as much memory."""
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -41,7 +41,7 @@ class EditStage:
     """A model as one pass left it.
 
     Attributes:
-        name: What the pass is called; the first stage is what was loaded.
+        name: Name of the pass; the first stage is the loaded model.
         model: The model.
     """
 
@@ -55,10 +55,10 @@ class OutputProof:
 
     Attributes:
         name: The output.
-        relative_rms_error: Its error relative to the RMS of what was computed before; share of unequal elements for
-            integers, booleans and strings.
-        limit: What was allowed.
-        ratio: The error relative to what was allowed.
+        relative_rms_error: Its error relative to the RMS of the former output; share of unequal elements for integers,
+            booleans and strings.
+        limit: The allowed move.
+        ratio: The error relative to the limit.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Proof:
     Attributes:
         verified: Whether the edited model was run and compared.
         reason: Why not, when it was not.
-        engine: What ran the edited model.
+        engine: The engine that ran the edited model.
         feeds: Names of the feeds.
         inputs: ``real`` or ``random``; empty when nothing was run.
         outputs: One entry per compared output.
@@ -112,7 +112,7 @@ class Unprovable(Exception):
         """Return the proof with that reason.
 
         Raises:
-            UsageError: When somebody insists on a proof (``verify-impossible``).
+            UsageError: When a proof was required (``verify-impossible``).
         """
         if insists:
             raise UsageError(
@@ -152,7 +152,7 @@ def weight_bytes(model: Model) -> int:
 
 
 def check_weights(model: Model, *, large: bool) -> None:
-    """Refuse to run a model whose weights are not there, or are many.
+    """Refuse to run a model whose weights are missing, or are many.
 
     Args:
         model: The model.
@@ -340,7 +340,7 @@ def _with_outputs(model: Model, outputs: Sequence[str]) -> Model:
 
 
 def _all_lost(arrays: Arrays) -> bool:
-    """Return whether there is nothing but NaN and Inf in all outputs, of which at least one is not empty."""
+    """Return whether all outputs, at least one of them not empty, hold nothing but NaN and Inf."""
     floats = [array for array in arrays.values() if array.dtype.kind not in "biuUSO" and array.size]
     if len(floats) < len([array for array in arrays.values() if array.size]) or not floats:
         return False

@@ -21,7 +21,7 @@ def with_calibration(spec: EngineSpec, model: Path, request: FeedRequest, folder
         spec: The engine.
         model: ONNX file.
         request: The feeds.
-        folder: Where to write them.
+        folder: The folder to write them to.
     """
     engine = resolve(spec).engine
     option = engine.wants_feeds(spec.options, model) if isinstance(engine, TakesFeeds) else ""

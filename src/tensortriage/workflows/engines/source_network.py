@@ -1,4 +1,4 @@
-"""The network behind a model: what ``--torch`` names, or a reference that is that network."""
+"""The network behind a model: the one that ``--torch`` names, or a reference that is that network."""
 
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from tensortriage.runs.case import Case
 def network_behind(reference: EngineSpec | None) -> EngineSpec | None:
     """Return the network that a reference is, as it was written; None for others.
 
-    Where such a reference and the file disagree, any of exporter, engine and network may be wrong. So it is asked about
-    as a network that is named for that question alone (``--torch``).
+    Where such a reference and the file disagree, any of exporter, engine and network may be wrong. So it is treated as
+    a network that the user named for that question alone (``--torch``).
     """
     if reference is None:
         return None
@@ -35,7 +35,7 @@ def export_network(network: EngineSpec, folder: Path, *, exporter: str, limits: 
         UsageError: When there are no example inputs, the engine runs no networks (``network-engine``), or the case is
             no case.
         BuildFailed: When the exporter refuses the network.
-        DataError: When what it is called with is not what the model takes.
+        DataError: When its arguments do not fit the model's inputs.
     """
     engine = create(network, limits=limits)
     if not isinstance(engine, RunsNetworks):

@@ -12,7 +12,7 @@ def with_tactics(spec: EngineSpec, folder: Path) -> EngineSpec:
 
     Args:
         spec: The engine.
-        folder: Where to write that file.
+        folder: The folder of that file.
 
     Raises:
         DataError: When the file holds no tactics (``tactics-unreadable``).

@@ -1,7 +1,7 @@
 """IREE: iree-import-onnx and iree-compile make a module for this CPU as part of the build, the IREE runtime calls it.
 
 Seen with IREE 3.13.0: the function has the name of the graph, inputs and outputs keep their order; both programs are
-asked by command line, as they are by their users, so their words are those of the refusal.
+run by command line, as by their users, so their words are those of the refusal.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """LiteRT (TensorFlow Lite): onnx2tf converts the model as part of the build, ai_edge_litert runs the file.
 
 Seen with onnx2tf 2.6.9 and ai_edge_litert 2.1.2: inputs and outputs keep their order, but not always their names; a
-scalar becomes one element of rank 1; int64 may become int32; what a convolution or pooling makes leaves the file with
-its channels last. So both are known here by place, and results get the shape, the layout and the type that the host
-says the model declares. The converter's report says which tensor holds which value of the
-model; a name that begins with a slash has ``wa`` in front of it there.
+scalar becomes one element of rank 1; int64 may become int32; the results of convolutions and poolings leave the file
+with their channels last. So both are known here by place, and results get the shape, the layout and the type of the
+model, which the host passes. The converter's report names the value of the model that each tensor holds; a name that
+begins with a slash has ``wa`` in front of it there.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def compile(model: Path, options: Mapping[str, str]) -> "LiteRtFile":
         kept = [row["shape"] for row in held["inputs"]] == [spec["shape"] for spec in declared["inputs"]]
         with contextlib.suppress(AdapterError):  # where the model cannot be converted, the file runs all the same
             packed, info = content_of(options, lambda: _converted(model, options, declared["inputs"] if kept else []))
-            content, told = _unpacked(packed)
-            report = _of_file(told, interpreter, _loaded(module, content, options))
+            content, records = _unpacked(packed)
+            report = _of_file(records, interpreter, _loaded(module, content, options))
     return LiteRtFile(interpreter, held, dict(info, weights=weights_of(interpreter)), report, packed, given=True)
 
 
@@ -151,7 +151,7 @@ class LiteRtFile(DeclaredSession):
     ) -> Tuple[Dict[str, Any], List[Item]]:
         """Answer ``records`` with the tensor that holds each value; else see `DeclaredSession.answer`.
 
-        Hand over by place all ``tensors`` of real numbers, and inputs, and which of them each is made of.
+        Hand over by place all ``tensors`` of real numbers, and inputs, and the operands of each.
         """
         if question == "tensors":
             return self._tensors(feed, spill)
@@ -247,12 +247,12 @@ def _converted(model: Path, options: Mapping[str, str], inputs: List[Dict[str, A
         made = Path(folder) / "{}_{}.tflite".format(model.stem, FILES[precision])
         convert("the converter onnx2tf", command, Path(folder), [made], _said)
         content, report = made.read_bytes(), Path(folder) / (model.stem + _REPORT)
-        told = json.dumps(json.loads(report.read_text()) if report.is_file() else {})
-    return len(content).to_bytes(8, "little") + content + told.encode("ascii")
+        records = json.dumps(json.loads(report.read_text()) if report.is_file() else {})
+    return len(content).to_bytes(8, "little") + content + records.encode("ascii")
 
 
 def _results(interpreter: Any) -> List[Dict[str, Any]]:
-    """Return the outputs with the shapes that they have once it ran: what files declare may be another (seen: onnx2tf).
+    """Return the outputs with their shapes after the run: files may declare others (seen: onnx2tf).
 
     Raises:
         AdapterError: When it does not run, in the runtime's words.

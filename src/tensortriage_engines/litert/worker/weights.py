@@ -60,13 +60,13 @@ def _is_rounded(row: Mapping[str, Any]) -> bool:
 
 def _numbers(interpreter: Any, row: Mapping[str, Any]) -> Optional[Tuple[np.ndarray, np.ndarray]]:
     """Return the real numbers of a quantized constant, and their step; None where they cannot be read."""
-    told = row["quantization_parameters"]
+    parameters = row["quantization_parameters"]
     try:
         whole = np.asarray(interpreter.get_tensor(row["index"])).astype(np.float64)
     except ValueError:
         return None
     shape = [1] * whole.ndim
-    if len(told["scales"]) > 1:
-        shape[told["quantized_dimension"]] = -1
-    step, zero = (np.asarray(told[key], np.float64).reshape(shape) for key in ("scales", "zero_points"))
+    if len(parameters["scales"]) > 1:
+        shape[parameters["quantized_dimension"]] = -1
+    step, zero = (np.asarray(parameters[key], np.float64).reshape(shape) for key in ("scales", "zero_points"))
     return (whole - zero) * step, step

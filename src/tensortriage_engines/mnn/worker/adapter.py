@@ -65,13 +65,15 @@ class MnnSession(DeclaredSession):
         try:
             with refusals(AdapterFailure.BUILD, "the file cannot be read: {}"):
                 self._variables = libraries[1].load_as_dict(path) or {}
-            taken = {name: each for name, each in self._variables.items() if str(each.op_type) == "Input"}
+            inputs = {name: each for name, each in self._variables.items() if str(each.op_type) == "Input"}
             if options.get("file"):
                 self.info["weights"] = weights_of(content)
-                self.inputs = [_row(name, each) for name, each in taken.items()]
+                self.inputs = [_row(name, each) for name, each in inputs.items()]
                 told = libraries[2].load_module_from_file(path, [], []).get_info()["outputNames"]
                 self.outputs = [{"name": name, "dtype": None, "shape": None} for name in told]
-            fed = {spec["name"]: taken[spec["name"]].data_format for spec in self.inputs or () if spec["name"] in taken}
+            fed = {
+                spec["name"]: inputs[spec["name"]].data_format for spec in self.inputs or () if spec["name"] in inputs
+            }
             self._api = APIS[options.get("api", "module")](libraries, path, runtime, fed)
             self._fed = list(fed)
             self._module = self._built()
@@ -96,8 +98,8 @@ class MnnSession(DeclaredSession):
         for name, variable in self._in_order():
             kind = str(variable.op_type)
             if kind not in ("Input", "Const"):
-                told = self._told if str(variable.dtype).endswith("float") else ""
-                rows.append({"name": name, "nodes": [name], "kind": kind, "precision": told, "implementation": ""})
+                label = self._told if str(variable.dtype).endswith("float") else ""
+                rows.append({"name": name, "nodes": [name], "kind": kind, "precision": label, "implementation": ""})
         return rows
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:

@@ -19,7 +19,7 @@ _QUANTIZED = 3
 _BUFFER, _SCALES, _KIND, _BITS, _LEAST, _ASYMMETRIC, _WIDE_SHAPE, _SCALE_FORMAT = 0, 1, 2, 7, 8, 9, 11, 14
 _CODED, _FP16 = 1, 3
 _FULL_BITS = (0, 8)
-"""Files of MNN 3.0.0 say nothing of 8 bits."""
+"""Files of MNN 3.0.0 hold nothing on 8 bits."""
 
 
 def weights_of(content: bytes) -> str:
@@ -34,8 +34,8 @@ def weights_of(content: bytes) -> str:
 def numbers_of(content: bytes) -> Iterator[Optional[Tuple[np.ndarray, np.ndarray]]]:
     """Yield the weights that a file stores as integers: the real numbers, by rows of one scale, and a step of each.
 
-    None replaces one that is stored in another way than the converter's usual one: its integers as places in a table of
-    those that occur, in as few bits as tell them, the first bit the highest.
+    None replaces one that is not stored in the converter's usual way: its integers are places in a table of those that
+    occur, in as few bits as suffice, the first bit the highest.
     """
     file = _File(content)
     for table in file.quantized():

@@ -230,16 +230,16 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
         words = ["{}={}".format(name, path) for name, path in files.items()]
         words += ["fp16={}".format(int(options["precision"] == "fp16"))]
         words += ["inputshape={}".format(",".join(shapes))] if shapes else []
-        beside = Path(folder) / "m.onnx"  # files without an option of their own are written next to the model
-        beside.write_bytes(model.read_bytes())
+        onnx_file = Path(folder) / "m.onnx"  # files without an option of their own are written next to the model
+        onnx_file.write_bytes(model.read_bytes())
         made = [files[name] for name in ("ncnnparam", "ncnnbin", "ncnnpy")]
-        convert("the converter pnnx", [str(_converter()), str(beside), *words], Path(folder), made, _said)
+        convert("the converter pnnx", [str(_converter()), str(onnx_file), *words], Path(folder), made, _said)
         script = files["ncnnpy"].read_text(encoding="utf-8")
         param = files["ncnnparam"].read_text(encoding="utf-8")
         fed = _places(_INPUT, script, (2, 3))
         _check_left_out(fed, declared["inputs"])
-        told = {"param": param, "inputs": fed, "outputs": _places(_OUTPUT, script, (3, 2))}
-        header = json.dumps(told).encode("ascii")
+        places = {"param": param, "inputs": fed, "outputs": _places(_OUTPUT, script, (3, 2))}
+        header = json.dumps(places).encode("ascii")
         return len(header).to_bytes(8, "little") + header + files["ncnnbin"].read_bytes()
 
 

@@ -1,8 +1,8 @@
 """RKNN: rknn-toolkit2 converts the model for a board of Rockchip's, and its simulator runs it.
 
-Seen with rknn-toolkit2 2.5.0: the simulator runs what was built in the same process, and no .rknn file; it computes in
-fp16, or in int8 with ranges from a calibration feed; it has no fp32. A model with quantizers keeps their scales.
-What the toolkit saves between quantization and compilation (``NAME.model``, ``.data``, ``.quantization.cfg``) can be
+Seen with rknn-toolkit2 2.5.0: the simulator runs the build of the same process, and no .rknn file; it computes in fp16,
+or in int8 with ranges from a calibration feed; it has no fp32. A model with quantizers keeps their scales. The files
+that the toolkit saves between quantization and compilation (``NAME.model``, ``.data``, ``.quantization.cfg``) can be
 given instead of the model. ``accuracy_analysis`` runs the same graph, and leaves every layer's result in a file.
 """
 
@@ -81,7 +81,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "SimulatedSession":
 
 
 class ModelValues(NamedTuple):
-    """The shapes of a model's values, and what its normalizations make, under which others are held."""
+    """The shapes of a model's values, and the results of its normalizations, which are stored under other names."""
 
     shapes: Mapping[str, List[int]]
     norms: Mapping[str, str]
@@ -103,7 +103,7 @@ class SimulatedSession(SessionByPlace):
         self._network, self._scratch, self._layers, self._values = network, scratch, layers, values
 
     def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
-        """Return the results; inputs are channels first, which the simulator asks of those with four axes only.
+        """Return the results; inputs are channels first, as the simulator requires for those with four axes only.
 
         Raises:
             AdapterError: When the simulator fails.
@@ -216,9 +216,9 @@ def in_place(array: np.ndarray, wanted: Optional[List[int]], *, moved: bool) -> 
     """Return a layer's result with the model's order of axes; None where sizes do not determine it.
 
     Args:
-        array: What the layer left.
+        array: The layer's result.
         wanted: The shape in the model; None where it is not known.
-        moved: Whether the layer's name says that its axes are not those of the model.
+        moved: Whether the layer's name shows another order of axes than the model's.
     """
     sizes, sought = ([size for size in shape if size != 1] for shape in (array.shape, wanted or ()))
     if not moved:
@@ -255,7 +255,7 @@ def _snapshots(
     """Return the wanted values, the names that the table next to the files has for them, and their files.
 
     Args:
-        folder: What an analysis left.
+        folder: Output folder of an analysis.
         wanted: Names in the model.
         known: All names in the model, none of which is another's with an ending.
         norms: The result of each normalization, by node.

@@ -1,8 +1,8 @@
 """The layers that the compiler for the board reports, and the values of the ONNX model that they hold.
 
-The table of layers tells type, format and place (NPU or CPU) under names that are cut off; the graph that the converter
+The table of layers has type, format and place (NPU or CPU) under names that are cut off; the graph that the converter
 leaves next to it has the same names in full, several nodes for one layer. Both are in the order of execution. Names of
-ONNX nodes and values stay, with endings for what was moved around them: ``fc1/MatMul#2``, ``Add_output_0-rs``.
+ONNX nodes and values stay, with endings for the data movements around them: ``fc1/MatMul#2``, ``Add_output_0-rs``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def plan(said: str, folder: Path, model: Any) -> Optional[List[Dict[str, Any]]]:
     """Return the layers, each with the values of the model that it makes; None when no table was printed.
 
     Args:
-        said: What the compiler printed.
-        folder: Where the converter left its graph.
+        said: Output of the compiler.
+        folder: Folder of the converter's graph.
         model: The ONNX model.
     """
     _, found, rest = said.rpartition(_TABLE)
@@ -75,7 +75,7 @@ class _Names:
     def taken_by(self, node: Any) -> List[str]:
         """Return the value that a converted node makes, if names show it: by its own name, else by its result's.
 
-        A normalization bears the name of its first node, and makes what the last one of the same module does.
+        A normalization bears the name of its first node, and its result is that of the last one of the same module.
         """
         module = _module(node.name) if node.op_type == _NORM else ""
         norm = self._last.get(module) if module else None

@@ -2,8 +2,8 @@
 
 The package requires PyTorch 1.10 to 2.4, gigabytes that ONNX files do not need: of its modules two import torch, and
 both touch ``torch.no_grad``, ``torch.nn.Module`` and, before 2.5, ``torch.Tensor`` while they are imported. Where
-PyTorch is not installed they find these and nothing else, and only until they are imported: whatever asks for
-PyTorch later, as quantization by ``gdq`` does, and the optimizer on a small GPT-2, is told that it is not there.
+PyTorch is not installed they find these and nothing else, and only until they are imported: a later import of PyTorch,
+as by quantization with ``gdq`` and by the optimizer on a small GPT-2, fails as for a missing package.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ToolkitFolder:
         """Return the result of a function of the toolkit, called in the folder.
 
         Raises:
-            AdapterError: When it fails; most do by an exception whose last line says why, some by a number.
+            AdapterError: When it fails; most do by an exception whose last line has the reason, some by a number.
         """
         with _ONE_AT_A_TIME:
             return self._asked(function, *arguments, **words)
@@ -116,7 +116,7 @@ class ToolkitFolder:
     def _last_words(self) -> str:
         lines = [line.strip() for line in self.said().splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith("E ") or "error" in line.lower()]
-        return " | ".join((telling or lines)[-_SAID_LINES:]) or "it said nothing"
+        return " | ".join((telling or lines)[-_SAID_LINES:]) or "it gave no reason"
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
-"""TensorRT: builds an engine from an ONNX file, says how, and runs it. The parts are in the modules ``tensorrt_*``.
+"""TensorRT: builds an engine from an ONNX file, reports on the build, and runs it; parts in ``tensorrt_*``.
 
-Everything that TensorRT does happens here, in the engine's process: a crash of the builder or a CUDA error that stays
-ends this process and nothing else. Options are those of `tensortriage_engines.tensorrt.engine`, already checked there;
-what a release cannot do is refused here, by name.
+All of TensorRT's work happens here, in the engine's process: a crash of the builder or a CUDA error that stays ends
+this process and nothing else. Options are those of `tensortriage_engines.tensorrt.engine`, already checked there;
+options that a release lacks are refused here, by name.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class EngineBuild:
     Args:
         trt: TensorRT's module.
         logger: Logger of the runtime.
-        miner: What reads the log.
+        miner: Reads the log.
         model: ONNX file.
         options: Option words.
 

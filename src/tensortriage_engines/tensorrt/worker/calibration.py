@@ -67,7 +67,7 @@ def _of_one_shape(feeds: List[Dict[str, Item]]) -> List[Dict[str, Item]]:
     """Return feeds as they are: a calibrator hands over addresses, and TensorRT reads the shapes of its profile there.
 
     Raises:
-        AdapterError: When one has another shape than the first: what lies behind its end would be calibrated with.
+        AdapterError: When one has another shape than the first: memory behind its end would be calibrated with.
     """
     for number, feed in enumerate(feeds):
         for name, item in feed.items():
@@ -90,7 +90,7 @@ def _make(
     buffers = Buffers(Cuda(device)) if feeds else None
 
     class Calibrator(base):  # type: ignore[misc] # TensorRT has no types here
-        """Asked for one batch after the other until it has none left; ``written`` is the new cache."""
+        """Called for one batch after the other until it has none left; ``written`` is the new cache."""
 
         def __init__(self) -> None:
             base.__init__(self)

@@ -1,6 +1,6 @@
 """From option words to a TensorRT builder configuration.
 
-Flags that this release lacks are refused by name, not ignored: a build that silently leaves out what was asked for is
+Flags that this release lacks are refused by name, not ignored: a build that silently leaves out requested options is
 the kind of fault that this tool looks for.
 """
 
@@ -228,8 +228,8 @@ def profiles(options: Mapping[str, str]) -> Dict[str, Shapes]:
 def add_profile(trt: Any, builder: Any, config: Any, network: Any, shapes: Mapping[str, Shapes]) -> Dict[str, Shapes]:
     """Add one optimization profile for all inputs that need one; return the ranges it got.
 
-    Inputs that the ranges leave out are taken as having size 1 in every open dimension. A network whose inner shapes
-    depend on data gets a profile too, which says nothing: 8.5 refuses it without one.
+    Inputs that the ranges leave out get size 1 in every open dimension. A network whose inner shapes depend on data
+    gets a profile too, which has no effect: 8.5 refuses it without one.
 
     Raises:
         AdapterError: When a range does not fit its input.

@@ -1,8 +1,8 @@
 """Looking inside of a running engine with TensorRT's debug listener (10.0 and later).
 
-The listener is called in the middle of a run, on memory that is gone when it returns; what it returns is ignored and
-what it raises is lost. So it copies at once, hands tensors on while the run goes on, keeps its own errors, and leaves
-values alone that nobody wants.
+The listener is called in the middle of a run, on memory that is gone when it returns; its result is ignored and its
+exceptions are lost. So it copies at once, hands tensors on while the run goes on, keeps its own errors, and leaves
+unwanted values alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """TensorRT's element types by name: their ranges, and the conversion of their bytes to arrays.
 
-Members of ``trt.DataType`` are told apart by name, never by number: numbers moved between releases. TensorRT's own
+Members of ``trt.DataType`` are identified by name, never by number: numbers moved between releases. TensorRT's own
 ``nptype`` is not used: it knows neither bfloat16 nor fp8, and in 8.5 it needs an alias that numpy 1.24 dropped. Types
-that numpy lacks travel as raw integers beside their label, as everywhere in this package.
+that numpy lacks travel as raw integers with their label, as everywhere in this package.
 """
 
 from __future__ import annotations

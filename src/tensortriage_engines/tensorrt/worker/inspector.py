@@ -1,9 +1,9 @@
 """From the engine inspector's report to the regions of a plan, for the spellings of TensorRT 8.5 to 11.
 
-A layer's ONNX nodes are told in three ways, from best to worst: ``Metadata`` (``[ONNX Layer: name]``, joined by a
-record separator), a name that lists what was fused (``conv1 + relu1``, ``PWN(a, b)``, ``{ForeignNode[first...last]}``),
-or nothing but the tensors it takes and makes. What is handed on is the words; the host, which has the model, makes
-nodes of them.
+A layer's ONNX nodes are found in three ways, from best to worst: ``Metadata`` (``[ONNX Layer: name]``, joined by a
+record separator), a name that lists the fused nodes (``conv1 + relu1``, ``PWN(a, b)``,
+``{ForeignNode[first...last]}``), or nothing but the tensors it takes and makes. The result is words; the host, which
+has the model, makes nodes of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def regions(text: str) -> List[Dict[str, Any]]:
     """Return one region per layer of ``EngineInspector.get_engine_information(JSON)``, in order.
 
     Each has ``name``, ``nodes`` (words; ``RANGE`` stands for those between its neighbours), ``kind``, ``precision``
-    (label; empty when not told), ``implementation``, ``inputs`` and ``outputs`` (names of tensors).
+    (label; empty when unknown), ``implementation``, ``inputs`` and ``outputs`` (names of tensors).
 
     Raises:
         ValueError: When the text is no JSON.
@@ -72,21 +72,22 @@ def _label(text: str) -> str:
 
 def _implementation(layer: Mapping[str, Any]) -> str:
     for key in ("TacticName", "TacticValue"):
-        told = str(layer.get(key) or "")
-        if told:
-            return told
+        text = str(layer.get(key) or "")
+        if text:
+            return text
     return ""
 
 
 def _precision(layer: Mapping[str, Any], outputs: List[Tuple[str, str]], inputs: List[Tuple[str, str]]) -> str:
     """Return the format that a layer computes in: as reported, else the type of its first float or quantized operand.
 
-    A kernel may read fp16 and write fp32; the operand is what it multiplies. What a region that Myelin compiles as a
-    whole computes in, 8.5 does not tell: its inputs and outputs are of the network's types whatever continues inside.
+    A kernel may read fp16 and write fp32; its format is that of the operands it multiplies. 8.5 does not report the
+    format inside a region that Myelin compiles as a whole: its inputs and outputs are of the network's types whatever
+    continues inside.
     """
-    told = _label(str(layer.get("Precision") or ""))
-    if told or layer.get("LayerType") == _OPAQUE:
-        return told
+    reported = _label(str(layer.get("Precision") or ""))
+    if reported or layer.get("LayerType") == _OPAQUE:
+        return reported
     weights = layer.get("Weights")
     if isinstance(weights, dict) and _label(str(weights.get("Type") or "")):
         return _label(str(weights.get("Type")))
@@ -95,10 +96,10 @@ def _precision(layer: Mapping[str, Any], outputs: List[Tuple[str, str]], inputs:
 
 
 def _nodes(name: str, metadata: str) -> List[str]:
-    told = list(dict.fromkeys(_METADATA.findall(metadata)))
+    names = list(dict.fromkeys(_METADATA.findall(metadata)))
     if _MOVES.match(name):
-        return told
-    return told or list(dict.fromkeys(_named(name)))
+        return names
+    return names or list(dict.fromkeys(_named(name)))
 
 
 def _named(name: str) -> Iterator[str]:

@@ -100,7 +100,7 @@ def make_logger(trt: Any, sink: Sink) -> Any:
     from tensortriage_engines.tensorrt.worker.dtypes import word
 
     class Logger(trt.ILogger):  # type: ignore[misc] # TensorRT has no types here
-        """Must call the constructor of the binding's class itself."""
+        """A subclass of the binding's class has to call its constructor itself."""
 
         def __init__(self) -> None:
             trt.ILogger.__init__(self)

@@ -1,8 +1,8 @@
 """Findings in a TensorRT log about a build, read line by line during the build.
 
-The log is the only place where TensorRT tells that weights do not fit a format, or that a constraint was not kept. A
-`LogMiner` keeps the lines that say so and the last ones of any kind for an error's reason, and hands every line on to
-who reads tactics out of it; nothing else is kept, since a verbose log has gigabytes.
+The log is the only place where TensorRT reports that weights do not fit a format, or that a constraint was not kept. A
+`LogMiner` keeps those lines, and the last ones of any kind for an error's reason, and passes every line to the reader
+of tactics; nothing else is kept, since a verbose log has gigabytes.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class LogMiner:
         """Return the errors of the log in one line, else its last warning; empty when there is none."""
         errors = [m for severity, m in self._tail if _ORDER.get(severity, 0) <= _ORDER["ERROR"]]
         warnings = [m for severity, m in self._tail if severity == "WARNING"]
-        told = list(dict.fromkeys(plain(message) for message in errors)) or [plain(m) for m in warnings[-1:]]
-        return "; ".join(told[-3:])
+        messages = list(dict.fromkeys(plain(message) for message in errors)) or [plain(m) for m in warnings[-1:]]
+        return "; ".join(messages[-3:])
 
     def clear_tail(self) -> None:
         """Forget the last lines, so that a later reason is not an earlier one."""

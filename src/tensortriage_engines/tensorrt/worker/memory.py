@@ -140,7 +140,7 @@ class Buffers:
     """Device memory by name, which only grows: a session's inputs and outputs from run to run.
 
     Args:
-        cuda: Where to allocate.
+        cuda: The library that allocates.
 
     Attributes:
         cuda: Likewise.

@@ -1,8 +1,8 @@
 """From an ONNX file to a TensorRT network, and the annotation of its layers: marks, precisions, owners.
 
 Models are parsed by path: external data are then mapped, and there is no 2 GB limit. A layer belongs to the ONNX node
-that its metadata names; where there are none (TensorRT 8.5), layers are told apart by the values they make: the parser
-adds the layers of one node in one go, the last of which makes the node's value.
+that its metadata names; where there are none (TensorRT 8.5), layers are identified by the values they make: the parser
+adds the layers of one node in one go, and the last of them makes the node's value.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ def owners(network: Any, values: Mapping[str, str]) -> Iterator[Tuple[Any, str]]
     """
     pending: List[Any] = []
     for layer in layers(network):
-        told = _METADATA.findall(getattr(layer, "metadata", "") or "")
-        if told:
-            yield layer, told[-1]
+        names = _METADATA.findall(getattr(layer, "metadata", "") or "")
+        if names:
+            yield layer, names[-1]
             continue
         pending.append(layer)
         made = [values[tensor.name] for tensor in made_by(layer) if tensor.name in values]

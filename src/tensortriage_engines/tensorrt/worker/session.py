@@ -1,8 +1,8 @@
 """Running a TensorRT engine: shapes, buffers, outputs of data-dependent size, and the debug listener's tensors.
 
 Inputs and outputs go by name (``execute_async_v3``). Output buffers are sized by the execution context once all input
-shapes are set; an output whose shape it cannot tell is given an allocator that TensorRT calls when it knows. Tensors in
-host memory (values that are shapes) are handed over as host addresses.
+shapes are set; an output of unknown shape is given an allocator that TensorRT calls when it knows. Tensors in host
+memory (values that are shapes) are handed over as host addresses.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DeserializedEngine:
         self._refuse_other_layouts()
 
     def run(self, feed: Mapping[str, Item]) -> Iterator[Item]:
-        """Run once; outputs are copied one by one while they are taken.
+        """Run once; outputs are copied one by one as the caller reads them.
 
         Raises:
             AdapterError: When TensorRT refuses or fails to run.
@@ -135,7 +135,7 @@ class DeserializedEngine:
         """Check that inputs and outputs are plain arrays; engines of others may want channels last, or in blocks.
 
         Raises:
-            AdapterError: When one is laid out otherwise: its bytes would be taken for other elements.
+            AdapterError: When one has another layout: its bytes would be read as other elements.
         """
         for name in (*self._ins, *self._outs):
             layout = word(self._engine.get_tensor_format(name))
@@ -168,8 +168,8 @@ class DeserializedEngine:
             )
 
     def _range(self, name: str) -> str:
-        told = self._engine.get_tensor_profile_shape(name, self._profile)
-        return " ... ".join(str(list(dims)) for dims in told)
+        shapes = self._engine.get_tensor_profile_shape(name, self._profile)
+        return " ... ".join(str(list(dims)) for dims in shapes)
 
     def _choose_profile(self, feed: Mapping[str, Item]) -> None:
         """Switch to the first profile that holds the shapes fed, where there are several."""
@@ -262,7 +262,7 @@ def _shape_refused(name: str, shape: Sequence[int], built_for: Sequence[int]) ->
 
 
 def _make_allocator(trt: Any, buffers: Buffers, name: str) -> Any:
-    """Return an ``IOutputAllocator``: it is asked for memory in the middle of a run, and told the final shape."""
+    """Return an ``IOutputAllocator``: TensorRT gets memory from it during a run, and passes it the final shape."""
 
     class Allocator(trt.IOutputAllocator):  # type: ignore[misc] # TensorRT has no types here
         """Exceptions do not get through TensorRT: they are stored in ``error``."""

@@ -1,11 +1,12 @@
 """TensorRT's choices while it builds, and making it repeat them.
 
-Two ways, by what the release has. 8.5 to 10.x ask an ``IAlgorithmSelector`` about every layer: it hears all that would
-do, and may answer with one. From 10.8 on (and alone in 11.x) there is the editable timing cache: the builder says in
-its verbose log under which key of the cache a layer was timed and which tactics were tried, and the entry of that key
-decides the next build. Both give rows of the same fields (`tensortriage.engines.base.Choice`), and take them back.
+Two ways, by the release's abilities. 8.5 to 10.x ask an ``IAlgorithmSelector`` about every layer: it receives all
+candidates, and may answer with one. From 10.8 on (and alone in 11.x) there is the editable timing cache: the builder's
+verbose log has the key of the cache under which a layer was timed and the tactics that were tried, and the entry of
+that key decides the next build. Both give rows of the same fields (`tensortriage.engines.base.Choice`), and take them
+back.
 
-A layer that TensorRT compiles as a whole (``ForeignNode``) is one row: what Myelin chose inside is told by neither.
+A layer that TensorRT compiles as a whole (``ForeignNode``) is one row: neither way shows Myelin's choices inside.
 """
 
 from __future__ import annotations
@@ -184,12 +185,12 @@ def same(row: Row, choice: Row) -> bool:
 
 
 def _format(info: Any) -> str:
-    """Return type and memory format of one tensor: strides, and the vectorization where this release tells it."""
+    """Return type and memory format of one tensor: strides, and the vectorization where this release reports it."""
     strides = "x".join(str(stride) for stride in info.strides)
-    told = [str(getattr(info, name)) for name in ("vectorized_dim", "components_per_element") if hasattr(info, name)]
-    if not told and hasattr(info, "tensor_format"):
-        told = [word(info.tensor_format)]
-    return ":".join([word(info.dtype).lower(), strides, *told])
+    layout = [str(getattr(info, name)) for name in ("vectorized_dim", "components_per_element") if hasattr(info, name)]
+    if not layout and hasattr(info, "tensor_format"):
+        layout = [word(info.tensor_format)]
+    return ":".join([word(info.dtype).lower(), strides, *layout])
 
 
 def pin_in_cache(trt: Any, cache: Any, wanted: Sequence[Row]) -> None:
@@ -216,8 +217,8 @@ def rows_of_log(text: str) -> List[Row]:
     """Return the choices in a verbose log of a build with an editable timing cache, with ``alternatives``.
 
     Format: TensorRT's sampleEditableTimingCache, release 10.8 and later: "Autotuning op NAME(key: KEY):", a table of
-    the tactics tried, "The selected tactic is (tactic hash, cost(in ms)):HASH, COST". What the builder took from the
-    cache without timing is not in it.
+    the tactics tried, "The selected tactic is (tactic hash, cost(in ms)):HASH, COST". Entries that the builder took
+    from the cache without timing are not in it.
     """
     rows = []  # type: List[Row]
     op: Optional[Row] = None

@@ -1,8 +1,8 @@
 """The trtexec command line for the options of a build, for a vendor who has only that.
 
-What trtexec has no words for is told behind the command: one that leaves something out builds another engine, and
-whoever runs it would look for the fault there. Flags: samples/common/sampleOptions.cpp of NVIDIA/TensorRT, 8.5 to 10.x.
-How often tactics are timed is always said: trtexec does it eight times where the library does it once.
+Options without a counterpart in trtexec are listed behind the command: one that leaves something out builds another
+engine, and whoever runs it would look for the fault there. Flags: samples/common/sampleOptions.cpp of NVIDIA/TensorRT,
+8.5 to 10.x. How often tactics are timed is always written: trtexec does it eight times where the library does it once.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def trtexec(
     unsaid += [name for name in flags if name not in _SAID_FLAGS]
     if options.get("typing") == "strong" and not strong:
         unsaid.append("the model's types as constraints of every layer")
-    told = ", ".join(" ".join(text.split()) for text in unsaid)
-    comment = " # trtexec has no words for: " + told if unsaid else ""
+    missing = ", ".join(" ".join(text.split()) for text in unsaid)
+    comment = " # trtexec has no words for: " + missing if unsaid else ""
     return " ".join(_quoted(text) for text in words) + comment
 
 

@@ -46,7 +46,7 @@ class TvmSession(SessionByPlace):
 
     Args:
         tvm: The package.
-        built: What the virtual machine runs.
+        built: The compiled module.
         declared: See `SessionByPlace`.
         info: See `SessionByPlace`.
     """

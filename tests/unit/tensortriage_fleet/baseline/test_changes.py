@@ -66,7 +66,7 @@ def test_a_wrong_output_is_held_against_itself():
     kept = saved(wrong, 0.5)
     assert outputs(kept, wrong * np.float32(1 + LIMIT)) == []
     (change,) = outputs(kept, wrong * np.float32(1.01))
-    assert "from what it was" in change.sentence
+    assert "away from the saved one" in change.sentence
     assert outputs(kept, RIGHT)  # right now, which is another than it was
 
 

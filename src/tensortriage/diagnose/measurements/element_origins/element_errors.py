@@ -1,6 +1,6 @@
 """Single elements that an op gets wrong on golden operands, each judged by its own size instead of its tensor's.
 
-An RMS hides an element of 0 where 1e-20 is right, and whoever takes the logarithm of it is blamed. Here the ops of a
+An RMS hides an element of 0 where 1e-20 is right, and the op that takes its logarithm is blamed. Here the ops of a
 trail run alone on the target, and the elements of the trail are compared with the centre of the envelope.
 """
 
@@ -30,7 +30,7 @@ class ElementError:
     Attributes:
         node: The op.
         value: Its result; of an operand that it takes for zero, the operand.
-        index: Of the element; of an operand, that of the result made of it.
+        index: Index of the element; of an operand, that of the result made of it.
         expected: The element, correctly rounded.
         found: The element on the target.
         elements: How many of the trail are wrong there.
@@ -51,7 +51,7 @@ class ElementErrors:
     Attributes:
         wrong: One error per wrong result, in topological order.
         flushed: One per value where subnormal numbers became zero.
-        results: What the target makes of golden operands, by value name.
+        results: The target's results on golden operands, by value name.
     """
 
     wrong: tuple[ElementError, ...]

@@ -1,8 +1,8 @@
 """The sources of a wrong element, followed back from op to op through the target's own run.
 
-An element-wise operator makes an element of those that broadcasting pairs with it, an operator that moves data of the
-one that it moved; of all others every element counts. Only elements that differ from the reference's by more than
-their own rounding lead on, however small they are beside their tensor.
+The source of an element is, for an element-wise operator, the operand elements that broadcasting pairs with it; for an
+operator that moves data, the one that it moved; for all others every element. The trail follows only elements that
+differ from the reference's by more than their own rounding, however small they are compared with their tensor.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from tensortriage.model.ir.graph import Node
 from tensortriage.values.dtype import DType, Precision
 
 MOST_NODES = 16
-"""Ops that are followed back to: what an element hangs on lies close before it."""
+"""Ops to follow back: the causes of an element lie close before it."""
 
 BROADCAST = ELEMENTWISE - {"BatchNormalization"} | {
     "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cast", "Ceil", "Cos", "Cosh", "Floor", "Identity", "Mod",
@@ -38,9 +38,9 @@ def trail(inv: Investigation, evidence: Evidence, starts: Masks, seen: Mapping[s
 
     Args:
         inv: The investigation.
-        evidence: What is known so far.
+        evidence: The evidence so far.
         starts: The wrong elements.
-        seen: What the target had, see `before`; values that lack end the trail.
+        seen: The target's values, see `before`; a value that is missing ends the trail.
     """
     golden = inv.golden.of(evidence.feed)
     masks = {name: np.asarray(mask) for name, mask in starts.items()}
@@ -114,7 +114,7 @@ def paired(
 
     Args:
         node: The operator.
-        position: Of the operand among its inputs.
+        position: Position of the operand among its inputs.
         mask: Elements of the result, of its shape.
         operands: All of its inputs.
         value: Which of its results.

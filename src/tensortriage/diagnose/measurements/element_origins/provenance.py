@@ -1,4 +1,4 @@
-"""How a NaN or Inf came to be: the rule of arithmetic, element by element, and who else makes it of the same operands.
+"""How a NaN or Inf came to be: the rule of arithmetic, element by element, and other engines with the same result.
 
 The operands are those that the target itself had: an op may make a NaN of wrong operands and be right. So the op is run
 once more, alone, on exactly these operands, by the reference and in float64. If they make it too, the rule holds for
@@ -28,7 +28,7 @@ from tensortriage.values.store import TensorStore
 from tensortriage.values.text import enumeration, magnitude
 
 MOST_NODES = 4
-"""Origins whose operands are looked at."""
+"""Origins whose operands are examined."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,8 +36,7 @@ class Provenance:
     """The origin of a value's non-finite elements.
 
     Attributes:
-        value: The value.
-        rule: What made the first of them.
+        rule: The rule by which the first of them came to be.
         elements: How many there are that the reference does not have.
         size: Elements of the value.
         reference_too: Whether the reference makes that element non-finite of the same operands; None when not known.
@@ -86,10 +85,10 @@ def provenance(
 
     Args:
         inv: The investigation.
-        evidence: What is known so far; results of ops alone serve where the run of the whole model stays finite.
+        evidence: The evidence so far; results of ops alone serve where the run of the whole model stays finite.
         nodes: Origins, at most `MOST_NODES` are looked at.
-        spec: The engine in whose run they are.
-        model: What it runs; the names are those of ``inv.model``.
+        spec: The engine of that run.
+        model: The model that it runs; the names are those of ``inv.model``.
     """
     nodes = nodes[:MOST_NODES]
     feed = evidence.feed

@@ -1,7 +1,7 @@
 """Values of a model to show on a target, chosen so that it still runs its deployed program.
 
-Engines that choose kernels by timing them time others where a value is marked inside of what they run as one, which
-takes longer than the deployed build and shows another program. Of those, values at the seams of the plan are marked.
+Engines that choose kernels by timing them time others where a value is marked inside a fused region, which takes longer
+than the deployed build and shows another program. On those, values at the seams of the plan are marked.
 """
 
 from collections.abc import Sequence
@@ -47,19 +47,19 @@ def marked_figures(inv: Investigation, feed: Feed, *, build: int = 0) -> Measure
 
 
 def times_kernels(engine: object) -> bool:
-    """Return whether an engine times kernels: it tells which it chose, and that another build may choose others."""
+    """Return whether an engine times kernels: it reports its choices, and that another build may choose others."""
     return isinstance(engine, PinsTactics) and isinstance(engine, VariesBuilds)
 
 
 def hidden_values(plan: Plan, graph: Graph, inputs: Sequence[str]) -> set[str]:
-    """Return the values that no run of a plan makes: inside of what runs as one, and constants and shapes.
+    """Return the values that no run of a plan makes: those inside fused regions, and constants and shapes.
 
-    A region of most nodes is no single kernel: what a compiler made of it has layers that its plan does not tell.
+    A region of most nodes is no single kernel: the compiler divides it into layers that its plan does not report.
 
     Args:
-        plan: What the engine runs.
+        plan: The engine's plan.
         graph: Index of the model.
-        inputs: Names of the model's inputs: what does not depend on them is constant.
+        inputs: Names of the model's inputs: values that do not depend on them are constant.
     """
     region_of = {word: number for number, region in enumerate(plan.regions) for word in region.nodes}
     most, computed = LARGEST_GROUP * len(graph.nodes), {node.name for node in graph.descendants(tuple(inputs))}

@@ -1,1 +1,1 @@
-"""Ops on golden inputs: their own errors, alone and wired together, and what these do to the outputs."""
+"""Ops on golden inputs: their own errors, alone and wired together, and the effect of these on the outputs."""

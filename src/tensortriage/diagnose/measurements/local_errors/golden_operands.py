@@ -25,7 +25,7 @@ class OpsApart:
         model: The exploded model.
         feed: Its inputs.
         reads: Name of each input to the name of the value that it stands for.
-        values: Those of its outputs that have a golden value, in topological order.
+        values: Its outputs with a golden value, in topological order.
     """
 
     model: Model
@@ -39,7 +39,6 @@ class GoldenOperands:
     """Golden operands of a model's ops on one feed.
 
     Attributes:
-        model: The model.
         feed: Its inputs.
         values: Every value of the model that can be marked, in topological order.
         golden: Every value of the model as the reference computed it.

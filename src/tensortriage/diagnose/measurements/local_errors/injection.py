@@ -1,7 +1,7 @@
 """The influence of errors on the model's outputs: results of ops put into the reference's run in place of its own.
 
-The error of an op that is injected alone tells its *influence*; those of several, injected together, tell how much of
-the target's failure they make. Many experiments share one build: which results are overridden is a matter of the run.
+The error of one op, injected alone, gives its *influence*; the errors of several, injected together, give their share
+of the target's failure. Many experiments share one build, since a run decides which results are overridden.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ class Influence:
 
     Attributes:
         alone: Value name to the largest relative error at the outputs when only its local error is injected.
-        together: The same with the named values injected at once.
+        together: The same with all named values injected at once.
         explained: Share of the target's output error that the joint injection reproduces:
             ``1 - |target - injected|^2 / |target - untouched|^2`` over all floating-point outputs, at least 0.
         rounded: Whether the run injected into had its results rounded to the target's format.
@@ -63,12 +63,11 @@ class InjectedRuns:
 
     Attributes:
         graph: The model's.
-        feed: The feed.
-        ask: Answers a run of the model in which they can be.
-        untouched: Its outputs when nothing is.
+        ask: Answers a run of the model with overridden results.
+        untouched: Its outputs without overrides.
         deployed: The target's outputs.
         cut_off: Whether the target's format ends where its range does, so that outputs beyond are not seen.
-        parts: What outputs are composed of, each of which counts as an output of its own.
+        parts: Parts that outputs are composed of; each counts as an output of its own.
     """
 
     graph: Graph
@@ -116,8 +115,8 @@ def injected_runs(
     Args:
         inv: The investigation.
         feed: The feed.
-        values: What can be overridden.
-        host: Another model of the same outputs whose run is injected into; None for the investigation's.
+        values: Names of the values that can be overridden.
+        host: Another model of the same outputs, to inject into; None for the investigation's.
         shown: Values that are outputs as well.
         fixed: Whether replacements have the shapes of the reference's values.
     """
@@ -171,8 +170,7 @@ def _influence(
 def with_the_rest(inv: Investigation, feed: Feed, local: Local, known: Influence) -> Influence:
     """Return the influence with that of further ops, for the ranking of all: the largest errors over floors first.
 
-    As many as the work limit allows, and only for influence measured in the reference's own run, which is what the
-    figures of all ops are compared in.
+    As many as the work limit allows, and only for influence in the reference's own run, the basis of all ops' figures.
     """
     if known.rounded:
         return known
@@ -208,7 +206,7 @@ def in_order(graph: Graph, outputs: Arrays) -> dict[str, np.ndarray]:
 
 
 def _cut_off(arrays: Arrays, deployed: Arrays) -> dict[str, np.ndarray]:
-    """Return outputs within the range of the target's: its integers hold nothing beyond, whatever came to them."""
+    """Return outputs within the range of the target's, whose integers hold nothing beyond."""
     ranges = {name: (found.min(), found.max()) for name, found in deployed.items() if found.size}
     return {name: np.clip(array, *ranges[name]) if name in ranges else array for name, array in arrays.items()}
 

@@ -1,8 +1,8 @@
-"""Which op is wrong in isolation? Every op runs on the target with golden inputs; what differs originates there.
+"""Which op is wrong in isolation? Every op runs on the target with golden inputs; differences originate there.
 
 All ops are packed into one exploded model (in parts when memory demands), so the answer costs one build and one run.
 Local errors are judged against the local floor: the same exploded model run with results rounded to the target's format
-(or in float64). What a suspect's error does to the outputs is its influence: see
+(or in float64). The effect of a suspect's error on the outputs is its influence: see
 `tensortriage.diagnose.measurements.local_errors.injection`. (The local/influence split is Herbgrind's, PLDI 2018,
 carried from scalars to tensors.)
 """
@@ -42,7 +42,7 @@ class Local:
     Attributes:
         metrics: Target on golden inputs against golden outputs, by value name.
         floors: Their floors.
-        allowed: What they may be off by.
+        allowed: Their limits.
         misshapen: Values whose shape or kind of type differs on the target, and how.
         arrays: The target's local results of the suspects, and of all ops that differ where these take little room.
         unseen: Values that the target did not show.
@@ -78,7 +78,7 @@ class Local:
         return math.inf if self._lost(value) else ratio_of(self.error(value), self.floors.target.get(value))
 
     def _lost(self, value: str) -> bool:
-        """Return whether whole numbers, of which the format may change all, are far from what they should be."""
+        """Return whether whole numbers, all of which the format may change, are far from the right ones."""
         limit, figure = self.allowed.limits.get(value), self.metrics.get(value)
         return limit is not None and figure is not None and beyond_any_share(figure, limit.error)
 
@@ -88,9 +88,9 @@ def local_errors(inv: Investigation, feed: Feed, *, only: Collection[str] | None
 
     Args:
         inv: The investigation.
-        feed: The feed whose golden values the ops get.
+        feed: The feed of the golden operands.
         only: Names of nodes to measure; None for all.
-        build: Number of the build; another number is another build, of engines whose builds differ.
+        build: Number of the build; another number is another build, for engines whose builds differ.
 
     Raises:
         EngineError: When the target refuses or fails the exploded model.
@@ -108,7 +108,7 @@ def one_part(
 
     Args:
         inv: The investigation.
-        operands: What the ops get.
+        operands: The operands of the ops.
         nodes: Their names.
         number: Which part this is, from 1, and of how many.
         build: Number of the build.

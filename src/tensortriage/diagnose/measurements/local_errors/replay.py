@@ -1,11 +1,11 @@
 """Results of wrong ops together, each fed with the others' results.
 
-Injecting local errors (`tensortriage.diagnose.measurements.local_errors.local`) puts what an op made of *golden*
+Injecting local errors (`tensortriage.diagnose.measurements.local_errors.local`) puts an op's result on *golden*
 operands into the reference's run. Where many ops are wrong, as all of one kind on an engine with a wrong kernel, the
-next wrong op is overridden with what it would have made had the one before been right, and the errors do not add up as
-they do in the target. Here the target runs the wrong ops on the operands that the reference's run has once their
-results are in it, again and again: every round carries the errors one wrong op further along each path, so that after
-as many rounds as such ops lie on one path, the run is that of an engine that is wrong in these ops and nowhere else.
+next wrong op is overridden with its result after a right predecessor, and the errors do not add up as they do in the
+target. Here the target runs the wrong ops on the operands that the reference's run has once their results are in it,
+again and again: every round carries the errors one wrong op further along each path, so that after as many rounds as
+such ops lie on one path, the run is that of an engine that is wrong in these ops and nowhere else.
 """
 
 import dataclasses
@@ -46,11 +46,11 @@ def replay(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) 
     Args:
         inv: The investigation.
         feed: The feed.
-        local: Has what the target made of golden operands.
+        local: Holds the target's results on golden operands.
         values: Results of the ops; those without an array of the right shape are left out.
 
     Raises:
-        EngineError: When an engine refuses or fails what it is given.
+        EngineError: When an engine refuses or fails its model.
     """
     graph, golden = inv.model.graph, inv.golden.of(feed)
     values = [name for name in values if name in local.arrays and local.arrays[name].shape == golden[name].shape]

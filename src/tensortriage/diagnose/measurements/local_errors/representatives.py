@@ -1,9 +1,9 @@
-"""Local errors of a model too large for one build: one copy of every repeated block first, then what that points at.
+"""Local errors of a model too large for one build: one copy of every repeated block first, then its suspects' copies.
 
-The layers of a transformer are alike, and so are their kernels: what is wrong in one is wrong in most. So where the ops
-of a model do not fit into one exploded build, those of one copy of each block are asked first, with all that is in no
-block; then the other instances of those that turn out wrong. If that does not explain the failure, the rest is asked:
-a fault in a single instance is found too, only later.
+The layers of a transformer are alike, and so are their kernels: a fault in one is a fault in most. So where the ops of
+a model do not fit into one exploded build, those of one copy of each block run first, with all that are in no block;
+then the other instances of those that turn out wrong. If that does not explain the failure, the others run: a fault in
+a single instance is found too, only later.
 """
 
 from tensortriage.diagnose.measurements.local_errors.local import Local, joined, local_errors, parts_of, suspicious

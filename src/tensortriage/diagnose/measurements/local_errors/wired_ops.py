@@ -1,4 +1,4 @@
-"""Ops that stay wired to each other, run on the target with golden inputs: what differs then originates in them.
+"""Ops that stay wired to each other, run on the target with golden inputs: differences then originate in them.
 
 Between single ops (`local`) and the whole model there are regions and windows: sets of ops that the target may fuse as
 it does in the whole model. Any number of sets that do not overlap fits into one exploded model, so one build measures
@@ -34,7 +34,7 @@ class Wired:
         nodes: Names, in topological order.
         errors: Relative error of every end that is beyond its limit, by value name.
         ratio: Largest error over floor of any end that no freedom accounts for; 0 when nothing could be compared.
-        taken: Freedoms that account for what its ends would be wrong by otherwise, with that error.
+        taken: Freedoms that explain errors at its ends, with that error.
     """
 
     nodes: tuple[str, ...]
@@ -58,9 +58,9 @@ def measure_wired(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]],
 
     Args:
         inv: The investigation.
-        feed: The feed whose golden values are used.
+        feed: The feed of the golden values.
         sets: Node names of each.
-        what: Said while it takes place, e.g. ``regions``.
+        what: Completes the progress line, e.g. ``regions``.
 
     Raises:
         EngineError: When the target refuses or fails the exploded model.
@@ -117,15 +117,15 @@ def in_memory(inv: Investigation, golden: TensorStore, sets: Sequence[Sequence[s
     """Split sets into groups whose golden tensors fit the batch limit; one group when they all do."""
     graph, limit = inv.model.graph, inv.question.batch_bytes
     groups: list[list[Sequence[str]]] = []
-    taken = 0
+    filled = 0
     for nodes in sets:
         values = {value for name in nodes for value in (*graph.node(name).uses, *graph.node(name).outputs)}
         size = sum(size_of(golden.spec(value)) for value in values if value in golden)
-        if not groups or (limit and taken + size > limit // 3):
+        if not groups or (limit and filled + size > limit // 3):
             groups.append([])
-            taken = 0
+            filled = 0
         groups[-1].append(nodes)
-        taken += size
+        filled += size
     return groups
 
 

@@ -29,10 +29,10 @@ REFERENCE = "reference"
 """Name of the reference's own result among the opinions."""
 
 FLOAT64 = "float64"
-"""Name of what our own kernels give: computed in float64, rounded as the model's types say."""
+"""Name of our own kernels: computed in float64, rounded as the model's types prescribe."""
 
 ONNX = "the onnx package"
-"""Name of what the reference implementations of the onnx package give."""
+"""Name of the reference implementations of the onnx package."""
 
 ONNX_KERNELS = evaluation({"kernels": "onnx"})
 OPENVINO = EngineSpec("openvino", {"precision": "fp32"})
@@ -48,7 +48,7 @@ class Opinion:
         value: The op's result.
         bound: Relative error that healthy engines may make there.
         results: Name of an implementation to its result; `REFERENCE` is the reference's.
-        families: Whose kernels each of them runs; one that is not listed is a family of its own.
+        families: The family of kernels that each of them runs; one that is not listed is a family of its own.
         floor: Noise floor of healthy engines there.
     """
 
@@ -70,7 +70,7 @@ class Opinion:
         return within_limit(self.error(one, other), self.bound)
 
     def family(self, name: str) -> str:
-        """Return whose kernels an implementation runs."""
+        """Return the family of kernels that an implementation runs."""
         return self.families.get(name, name)
 
     @property
@@ -154,5 +154,5 @@ def independent_engines(inv: Investigation) -> dict[str, EngineSpec]:
 
 
 def family_of(spec: EngineSpec) -> str:
-    """Return whose kernels an engine runs; every engine that is not known has its own."""
+    """Return the family of kernels that an engine runs; every unknown engine has its own."""
     return _FAMILIES.get(spec.name, str(spec))

@@ -2,7 +2,7 @@
 
 A non-finite element has an origin: a node with a non-finite output whose inputs are all finite, or a constant that the
 format turns into Inf. Carriers downstream are innocent. The same walk is made twice: on the run in which every result
-was only rounded to the format (what the format alone does), and on the target's own values.
+was only rounded to the format (the effect of the format alone), and on the target's own values.
 """
 
 import contextlib
@@ -33,10 +33,9 @@ class Excess:
     Attributes:
         value: The tensor, or the constant.
         node: The node that makes it, or that uses the constant.
-        op_type: Its operator.
         magnitude: Largest absolute value in the reference.
         constant: Whether it is a constant of the model.
-        vanishes: What becomes of it where it is too small, not too large, as the end of a sentence.
+        vanishes: The consequence where it is too small, not too large, as the end of a sentence.
         what: The subject of a sentence about it: not the result where a sum on the way to it is too large.
     """
 
@@ -74,7 +73,7 @@ def watched(inv: Investigation, feed: Feed, values: Sequence[str]) -> Iterator[C
     Args:
         inv: The investigation.
         feed: The feed they are evaluated on.
-        values: Those that there are; nothing is kept unless all of them come.
+        values: The available values; nothing is kept unless all of them come.
     """
     scan = RangeScan(inv.model, feed.tensors, formats=_formats(inv), beyond=largest_sum(inv.precision))
     yield scan.take
@@ -153,7 +152,7 @@ def nonfinite_alone(inv: Investigation, local: Local) -> list[Node]:
 
 
 def wide_nodes(graph: Graph, excess: Sequence[Excess]) -> set[str]:
-    """Return the nodes that must work in a wider format: those that make a value beyond the range, or read one."""
+    """Return the nodes that must work in a wider format: they make a value beyond the range, or read one."""
     nodes = {item.node for item in excess}
     for item in excess:
         if not item.constant:

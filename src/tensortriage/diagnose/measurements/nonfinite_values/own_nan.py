@@ -1,4 +1,4 @@
-"""A NaN of the reference itself: which op makes it, by which rule, and whether float64 makes it too."""
+"""A NaN of the reference itself: the op that makes it, the rule, and whether float64 makes it too."""
 
 import numpy as np
 

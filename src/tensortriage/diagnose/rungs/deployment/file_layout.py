@@ -17,10 +17,10 @@ HELD = "what does the given file hold?"
 def file_layout(inv: Investigation, _: Evidence) -> Answer | None:
     """Find out which of a file's inputs and outputs are which of the model's, and how their axes lie."""
     question = inv.question
-    asked = question.on_model(question.target_model) if question.target_model is not None else question
+    of_file = question.on_model(question.target_model) if question.target_model is not None else question
 
     def told(spec: EngineSpec) -> EngineSpec:
-        found = arranged(spec, asked.model, asked.feeds[0], question.reference, inv.lab)
+        found = arranged(spec, of_file.model, of_file.feeds[0], question.reference, inv.lab)
         if found is not None and (found.words or found.errors or found.weights):
             inv.record.answered(QUESTION, _answer(found), options=dict(found.spec.options), errors=list(found.errors))
         return found.spec if found is not None else spec

@@ -1,10 +1,11 @@
 """Is the given file at fault, or the engine's own build of the model?
 
-A file that an engine made before and that shows its outputs only cannot be looked into. What the engine builds of the
-model now can: if it gives what the file does, the ladder continues with it; if not, the file holds something else.
+A file that an engine made before and that shows its outputs only cannot be looked into. The engine's build of the model
+now can: if its results are the file's, the ladder continues with it; if not, the file holds something else.
 
-A file that holds integers is first run before them, where the engine can: rounding hides what differs from the model
-otherwise. Beyond what the wider format costs it is another network, and the ladder continues with that run.
+A file that holds integers is first run before their rounding, where the engine can: rounding otherwise hides its
+differences from the model. Beyond the cost of the wider format it is another network, and the ladder continues with
+that run.
 """
 
 import dataclasses
@@ -54,11 +55,11 @@ def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
         for name, error in result.errors.items()
     ]
     ratio, error, name = max(rows)
-    told = f"output '{name}' of {spec} is off by {error_size(error)}, {over_floor(ratio)}"
+    words = f"output '{name}' of {spec} is off by {error_size(error)}, {over_floor(ratio)}"
     if not is_suspect_ratio(ratio):
-        inv.record.answered(UNROUNDED, f"yes: {told}", relative_error=error)
+        inv.record.answered(UNROUNDED, f"yes: {words}", relative_error=error)
         return None
-    inv.record.answered(UNROUNDED, f"no: {told}; that is investigated instead", output=name, relative_error=error)
+    inv.record.answered(UNROUNDED, f"no: {words}; that is investigated instead", output=name, relative_error=error)
     return Answer(findings=Findings(results=results), question=asking.question)
 
 

@@ -1,7 +1,7 @@
-"""Does the target run in the requested precision? Its plan, read back, says in which format and on which device.
+"""Does the target run in the requested precision? Its plan, read back, shows the format and the device.
 
 Asked only where the plan costs no further build. The answer is no verdict: numbers decide. But a target that passes
-because half of it fell back to the CPU, or in another format than was asked for, says little about the device.
+because half of it fell back to the CPU, or runs in another format than requested, proves little about the device.
 """
 
 from collections import Counter
@@ -49,10 +49,10 @@ def summary(told: PlanAudit) -> tuple[str, dict[str, object]]:
     if elsewhere:
         devices = " and ".join(dict.fromkeys(region.device for region in elsewhere))
         problems.append(f"{nodes_of(elsewhere)} run on {devices}, not{where}")
-    for (asked, built), _ in Counter((region.asked, region.built) for region in other).most_common():
-        these = [region for region in other if (region.asked, region.built) == (asked, built)]
-        words = "asked for" if told.requested else "in the model"
-        problems.append(f"{nodes_of(these)} compute in {built}, {asked} {words}")
+    for (wanted, built), _ in Counter((region.asked, region.built) for region in other).most_common():
+        these = [region for region in other if (region.asked, region.built) == (wanted, built)]
+        words = "requested" if told.requested else "in the model"
+        problems.append(f"{nodes_of(these)} compute in {built}, {wanted} {words}")
     formats = Counter(region.built for region in computing)
     fine = f"yes: {count(len(told.regions), 'region')}{where}, {_computing(told.regions, formats)}"
     return "no: " + "; ".join(problems) if problems else fine, {
@@ -65,8 +65,8 @@ def summary(told: PlanAudit) -> tuple[str, dict[str, object]]:
 
 def _computing(regions: Iterable[AuditedRegion], formats: Iterable[str]) -> str:
     """Return the formats of regions in words, unknown ones included."""
-    if told := " and ".join(formats):
-        return f"computing in {told}"
+    if known := " and ".join(formats):
+        return f"computing in {known}"
     if any(region.asked and not region.built for region in regions):
         return "in a format that the plan does not report"
     return "none of which computes in floating point"

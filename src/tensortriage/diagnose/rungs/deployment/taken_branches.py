@@ -1,7 +1,7 @@
 """Which op in a branch of an If is it? The branches that the worst feed takes are put in place of their Ifs.
 
-An If is one op to the ladder, whose branch may be a whole network, as of decoders that are merged of two. If the model
-with the branch in its place fails like the whole, the ladder continues with that; if not, the If itself is wrong.
+An If is one op to the ladder, but its branch may be a whole network, as in decoders that are merged of two. If the
+model with the branch in its place fails like the whole, the ladder continues with that; if not, the If itself is wrong.
 """
 
 import dataclasses
@@ -46,12 +46,12 @@ def taken_branches(inv: Investigation, evidence: Evidence) -> Answer | None:
         inv.record.answered(QUESTION, f"unknown: {problem}")
         return None
     name, error, _ = evidence.worst_feed.worst_output()
-    told = f"with {some(taken, 3)} in place output '{name}' is off by {error_size(result.errors[name])}"
+    words = f"with {some(taken, 3)} in place output '{name}' is off by {error_size(result.errors[name])}"
     facts = {"taken": list(taken[:12]), "relative_error": result.errors[name]}
     if not _as_far_off(result, name, error):
-        inv.record.answered(QUESTION, f"no: {told}, as a whole by {error_size(error)}", **facts)
+        inv.record.answered(QUESTION, f"no: {words}, as a whole by {error_size(error)}", **facts)
         return None
-    inv.record.answered(QUESTION, f"yes: {told}; that is investigated instead", **facts)
+    inv.record.answered(QUESTION, f"yes: {words}; that is investigated instead", **facts)
     ranges = scan_ranges(asking, evidence).findings
     return Answer(findings=Findings(results=(result,), **ranges), question=asking.question)
 

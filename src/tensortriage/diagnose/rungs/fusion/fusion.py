@@ -1,6 +1,6 @@
-"""Are ops wrong only together? The fault of a fusion: each op is right alone, what the target makes of them is not.
+"""Are ops wrong only together? The fault of a fusion: each op is right alone, but their joint results are not.
 
-Marking values to look at them breaks fusions, so the in-context figures may be of no use here: what decides are pieces
+Marking values to look at them breaks fusions, so the in-context figures may be of no use here. The evidence is pieces
 of the model on golden inputs (`together`), and the whole model with as few marks as restore its answer (`breakers`).
 """
 
@@ -130,7 +130,7 @@ def candidates(inv: Investigation, joint: Together) -> list[tuple[str, ...]]:
 
 
 def tell(inv: Investigation, joint: Together) -> None:
-    """Record what was found."""
+    """Record the findings."""
     first = joint.sets[0]
     names = " + ".join(inv.model.graph.node(name).op_type for name in first.nodes)
     more = len(joint.sets) - 1

@@ -27,7 +27,7 @@ def breakers(inv: Investigation, evidence: Evidence, groups: Sequence[Sequence[s
     Args:
         inv: The investigation.
         evidence: The evidence so far.
-        groups: Values of which one in each is likely enough, as those within one set of ops.
+        groups: Sets of values, one of which is likely enough, as those within one set of ops.
     """
     outputs = {spec.name for spec in inv.model.outputs}
     usable = [[value for value in group if value in {*inv.question.values} - outputs] for group in groups]

@@ -21,15 +21,15 @@ from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size, percent
 
 SOFTMAX_SHARE = 255.0 / 256.0
-"""Factor of ONNX Runtime's integer Softmax (1.31.1) on a share, then rounded, where the step is 1/255: of 4 to 64 of a
-row 44 to 3 % of what is rounded up it leaves cut off where inputs spread by 1, more where they spread further; of 2
+"""Factor of ONNX Runtime's integer Softmax (1.31.1) on a share, then rounded, where the step is 1/255: in rows of 4 to
+64 it cuts off 44 to 3 % of the results to be rounded up where inputs spread by 1, more where they spread further; of 2
 nearly equal ones all: that factor is half a step there."""
 
 QUESTION = "is the integer kernel wrong, or does it only round differently?"
 
 
 def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Conclusion | None:
-    """Return the verdict on sets of ops all of whose wrong results are integers, dequantized or not, a step off.
+    """Return the verdict on sets of ops whose wrong results are all integers, dequantized or not, one step off.
 
     Args:
         inv: The investigation.
@@ -78,7 +78,8 @@ def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Co
 def _unit(graph: Graph, value: str) -> float | None:
     """Return how far apart neighbouring results of a quantizer are: 1 for integers, the scale once dequantized.
 
-    None for what no quantizer makes, and for scales that are no constant or several numbers, as no activation has.
+    None for values that no quantizer makes, and for scales that are no constant or several numbers, as no activation
+    has.
     """
     maker = graph.producer(value)
     if maker is None or maker.op_type not in ("QuantizeLinear", "DequantizeLinear"):
@@ -95,14 +96,14 @@ def _healthy_share(graph: Graph, item: Wired) -> float:
 
 
 def _never_rounds(graph: Graph, golden: TensorStore, value: str, steps: np.ndarray, share: float) -> bool:
-    """Return whether a quantizer's results are cut off wherever it rounds to nearest, by what it quantizes.
+    """Return whether a quantizer's results are cut off where it rounds to nearest, by its operand.
 
     Args:
         graph: The model's.
         golden: Values of the reference.
-        value: What the quantizer makes, dequantized or not.
+        value: Name of the quantizer's result, dequantized or not.
         steps: How many steps it is off.
-        share: What a healthy kernel may make of what it quantizes, as a share of it.
+        share: Healthy error of the quantizer's operand, as a share of it.
     """
     maker = graph.producer(value)
     dequantized = maker is not None and maker.op_type == "DequantizeLinear"

@@ -44,7 +44,7 @@ class Together:
 
     Attributes:
         sets: The smallest found, most influential first.
-        where: What they were found in: ``regions``, ``windows of 4 ops``, ...
+        where: The kind of set in which they were found: ``regions``, ``windows of 4 ops``, ...
         wrong: Windows or regions found wrong there.
         explained: Share of the target's output error that injecting their results reproduces.
         influence: Error at the outputs when only one set's results are injected, for the sets in order.
@@ -69,9 +69,9 @@ def find_together(
     Args:
         inv: The investigation.
         evidence: The evidence so far.
-        tried: What to try, see `windows.rounds`.
-        excuse: Asked after a round without such sets, with those that are as far off as a freedom of the target's
-            hardware makes them: a verdict, when that explains the failure, ends the search.
+        tried: The sets to try, see `windows.rounds`.
+        excuse: Asked after a round without such sets, about those whose errors a freedom of the target's hardware
+            predicts: a verdict, when that explains the failure, ends the search.
     """
     for words, sets in tried:
         measured: Sequence[Wired] = ()
@@ -195,7 +195,7 @@ def shrink(inv: Investigation, evidence: Evidence, window: Wired) -> Wired | Non
     """Return the smallest part of a window that is still wrong; None if unknown.
 
     A part counts while its error is beyond its floor and not negligible against the window's, so that the search does
-    not drift from the fault to what else a kernel does a little differently.
+    not drift from the fault to the slight differences of a kernel.
     """
     answers: dict[tuple[str, ...], Wired] = {window.nodes: window}
 

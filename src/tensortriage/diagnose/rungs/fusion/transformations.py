@@ -1,8 +1,8 @@
 """At which configuration does it break? The target's options from safe to aggressive, then its optimizer passes.
 
-Each rung runs the deployed model once. The first that is wrong names the transformation; where the engine tells which
-passes changed the model, group testing finds the fewest of them whose presence breaks it, and one whose absence cures
-it. What works is verified on every feed, and is the first command to run next.
+Each rung runs the deployed model once. The first wrong one names the transformation; where the engine reports the
+passes that changed the model, group testing finds the fewest of them whose presence breaks it, and one whose absence
+cures it. A working configuration is verified on every feed, and is the first command to run next.
 """
 
 import dataclasses

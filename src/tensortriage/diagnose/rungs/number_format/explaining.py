@@ -27,12 +27,10 @@ class Took:
     """A stage of the walk, run at a question of the ladder.
 
     Attributes:
-        inv: The investigation.
-        evidence: What was known before.
-        question: The question.
-        judge: Who took it.
-        seen: What the target showed.
-        taken: What came of it.
+        evidence: The evidence before the stage.
+        judge: The judge that runs the stage.
+        seen: The target's values.
+        taken: The outcome of the stage.
         explains: Whether no output is left.
     """
 
@@ -63,7 +61,7 @@ class Took:
         return error_size(self.held.predicted.get(name))
 
     def blameless(self, told: str, rest: str = "") -> str:
-        """Return the summary that what is told explains the error, with what else holds as further clauses."""
+        """Return the summary that the answer explains the error, with further clauses."""
         name, avoided = self.held.worst, sorted({each.avoided for each in self.held.explanations if each.avoided})
         return (
             f"no op is to blame: {told}; output '{name}' has relative error {self.error(name)}, predicted "
@@ -76,11 +74,11 @@ class Took:
         """Record an answer, and return the verdict where no output is left.
 
         Args:
-            told: The answer; empty where there is nothing to say.
-            summary: Of the verdict.
+            told: The answer; empty where it has none.
+            summary: Summary of the verdict.
             sure: How sure it is.
-            next: Commands that may follow beside the one that compares every tensor.
-            facts: Evidence of the step beside what is predicted and measured.
+            next: Commands that may follow in addition to the one that compares every tensor.
+            facts: Evidence of the step in addition to predicted and measured errors.
         """
         if told:
             self.inv.record.answered(self.question, told, **facts_of(self.held, self.evidence.worst_feed), **facts)
@@ -90,7 +88,7 @@ class Took:
 
     @property
     def explained(self) -> Mapping[str, tuple[str, ...]]:
-        """Outputs that are explained so far, each by which rows."""
+        """Outputs that are explained so far, each with the rows that explain it."""
         return {**self.evidence.explained, **{name: each.by for name, each in self.taken.limits.items()}}
 
 
@@ -99,25 +97,29 @@ def take(inv: Investigation, evidence: Evidence, question: str, stage: Stage, se
 
     Args:
         inv: The investigation.
-        evidence: What is known.
-        question: The question it is taken at.
+        evidence: The evidence so far.
+        question: The question of the ladder.
         stage: The stage.
-        seen: What the target shows; None for what is known of it.
+        seen: The target's values; None for those in the evidence.
 
     Returns:
-        What came of it; None where there is nothing to take, and, which is recorded, where nothing can be evaluated.
+        The outcome; None where there is nothing to take, and, which is recorded, where nothing can be evaluated.
     """
     seen = seen or Seen(inv, evidence.feed, inside=evidence.in_context or {}, local=evidence.local)
     judge = judge_of(inv, evidence.worst_feed, floors=evidence.floors, seen=seen)
     names = [name for name in judge.standing_out or judge.names if name not in evidence.explained]
-    taken = judge.take(stage, names)
-    if not taken.tried and taken.problem:
-        inv.record.answered(question, f"unknown: the model cannot be evaluated that way: {taken.problem}")
-    return Took(inv, evidence, question, judge, seen, taken, len(taken.limits) == len(names)) if taken.tried else None
+    outcome = judge.take(stage, names)
+    if not outcome.tried and outcome.problem:
+        inv.record.answered(question, f"unknown: the model cannot be evaluated that way: {outcome.problem}")
+    return (
+        Took(inv, evidence, question, judge, seen, outcome, len(outcome.limits) == len(names))
+        if outcome.tried
+        else None
+    )
 
 
 def answer(took: Took, verdict: Conclusion | None) -> Answer:
-    """Return a verdict with which outputs are explained so far, and the ops alone where they were asked for."""
+    """Return a verdict with the outputs explained so far, and with the ops alone where they were measured."""
     return Answer(verdict, Findings(explained=took.explained, local=took.seen.local))
 
 
@@ -139,7 +141,7 @@ def rounding_verdict(
     summary: str,
     next: Sequence[str],
 ) -> Conclusion:
-    """Return the verdict that no op is to blame, by the rows that allow what the outputs are off by."""
+    """Return the verdict that no op is to blame, by the rows that allow the outputs' errors."""
     names = tuple(dict.fromkeys(allowed_by))
     lost = any(map(is_lost, evidence.worst_feed.errors.values()))
     return Conclusion(VerdictKind.ROUNDING, confidence, summary, next=next, allowed_by=names, lost=lost)
@@ -148,8 +150,8 @@ def rounding_verdict(
 def in_words(inv: Investigation, freedoms: Sequence[Explanation]) -> str:
     """Return choices with the operators they concern: ``2 Conv and Gemm: sums kept in fp16, usual on GPUs``."""
     op_types = [node.op_type for node in inv.model.graph.nodes]
-    told = ((counted(kind for kind in op_types if kind in each.operators), each.words) for each in freedoms)
-    return "; ".join(f"{ops}: {words}" if ops else words for ops, words in told)
+    rows = ((counted(kind for kind in op_types if kind in each.operators), each.words) for each in freedoms)
+    return "; ".join(f"{ops}: {words}" if ops else words for ops, words in rows)
 
 
 def counted(op_types: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Which values can the target's number format not hold? Asked of the model's own values.
+"""Which values can the target's number format not hold? The question is about the model's own values.
 
 The answer is no verdict: a value that does not fit need not matter. It names the ops to look at first.
 """

@@ -12,7 +12,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.values.text import error_size, over_floor
 
 FUSED = "does rounding also explain functions that are fused with their operands?"
-"""Asked of NPUs, whose compilers fuse on behind the plan that they tell."""
+"""For NPUs, whose compilers fuse on behind the plan that they report."""
 
 MOST_NAMED = 8
 """Most operators of a piece that a message names."""

@@ -150,7 +150,7 @@ def beyond_the_format(inv: Investigation, evidence: Evidence, floors: Floors) ->
 def silencing(graph: Graph, evidence: Evidence, excess: Sequence[Excess]) -> list[Node]:
     """Return the nodes that read constants which become Inf, where little of the answer is left though all is finite.
 
-    What is divided by such a constant is 0: a normalization with a variance of 1e8 silences its channel in fp16.
+    A quotient by such a constant is 0: a normalization with a variance of 1e8 silences its channel in fp16.
     """
     if not any(map(is_too_coarse, evidence.worst_feed.errors.values())):
         return []
@@ -167,8 +167,8 @@ def enough_kept(
 ) -> tuple[set[str], Floors]:
     """Return nodes that, kept in fp32, take NaN and Inf from the outputs, and the floors that are then left.
 
-    Those whose results leave the range come first. What makes an operand too small for the format (log(0), 1 / 0) is
-    upstream of them: while outputs are not finite, the ops that feed the kept ones are kept as well.
+    Nodes whose results leave the range come first. An operand that becomes too small for the format (log(0), 1 / 0) has
+    its cause upstream: while outputs are not finite, the ops that feed the kept ones are kept as well.
     """
     graph = inv.model.graph
     kept = {node.name for node in origins} | set(wide)

@@ -49,7 +49,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     )
     if found.beyond:
         return Answer()
-    told = ""
+    remarks = ""
     if not inside and inv.question.hardware.hides_fusions:
         try:
             pieces = function_pieces(inv, evidence.feed)
@@ -60,8 +60,8 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         if answer := wrong_when_fused(inv, [piece for piece in pieces if piece not in rough]):
             return answer
         taken = [piece for piece in pieces if piece.taken]
-        told = f"; within that, {words_of_pieces(inv, taken)}" if taken else ""
-        told += f"; {words_of_wrong(inv, rough)}, as a kernel that also rounds inside may be" if rough else ""
+        remarks = f"; within that, {words_of_pieces(inv, taken)}" if taken else ""
+        remarks += f"; {words_of_wrong(inv, rough)}, as a kernel that also rounds inside may be" if rough else ""
     name, _, _ = result.worst_output()
     against = f", predicted {error_size(found.predicted.get(name))} ({say_gap(found.gaps[name])})"
     look, coarse = (
@@ -75,7 +75,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         ROUNDING_EXPLAINS,
         f"rounding to {inv.precision.value} explains the error: output '{name}' "
         f"{result.in_words(name, noise_of(inv))}{against if result.measure(name) == RELATIVE_RMS else ''}; "
-        f"no op is to blame{told}" + (too_coarse(inv, evidence) if coarse else ""),
+        f"no op is to blame{remarks}" + (too_coarse(inv, evidence) if coarse else ""),
         [*precision_command(inv.question), *look] if coarse else [*look, *precision_command(inv.question)],
     )
     return Answer(findings=Findings(rounded=verdict)) if inside else Answer(verdict)
@@ -84,8 +84,8 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
 def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:
     """Return whether `rounding` explains the outputs whatever is seen inside, and leaves enough of the signal.
 
-    Not where an output is beyond its prediction for its few elements alone, nor on NPUs, whose functions are looked
-    into; see `rounding`. Where the format is too coarse for the model people want to know at which layers.
+    Skipped where an output is beyond its prediction for its few elements alone, and on NPUs, whose functions are
+    examined; see `rounding`. Where the format is too coarse for the model, users want to know at which layers.
     """
     if inv.precision not in PREDICTED or evidence.floors is None or inv.question.hardware.hides_fusions:
         return False

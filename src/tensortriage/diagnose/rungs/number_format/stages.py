@@ -1,6 +1,6 @@
 """The questions that take a stage of the judge's walk (`tensortriage.envelope.judge.WALK`), in its order.
 
-Questions that look for faults stand between them. An output that one stage explains is not asked about at the next.
+Questions that look for faults stand between them. An output that one stage explains is left out of the next.
 """
 
 import dataclasses
@@ -45,9 +45,9 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Do the freedoms of the target's class explain the outputs and every inner value seen?
 
     GPUs keep the sums of fp16 products in fp16. Where that explains everything, the slow questions (every op alone,
-    pieces of several) are spared; except where marking the values moved the outputs of a target whose compiler fuses on
-    behind the plan that it tells. What was seen inside is another program then: the functions of the model are run with
-    what feeds them first.
+    pieces of several) are skipped; except where marking the values moved the outputs of a target whose compiler fuses
+    on behind the plan that it reports. The observed values are another program's then: the functions of the model are
+    run first, with the ops that feed them.
     """
     if not evidence.in_context or evidence.floors is None or evidence.wrong_together:
         return None
@@ -90,8 +90,9 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Answer | None:
 def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Do the reference's own outputs move as much when its inputs move by one unit in the last place?
 
-    The floor from float64 sees how the reference's own rounding grows. It does not see what hangs on one rounding that
-    happened to agree: a Floor of a whole number, an ArgMax of equals, a threshold met exactly, a chaotic recurrence.
+    The floor from float64 shows how the reference's own rounding grows. It does not show the effect of one rounding
+    that happened to agree: a Floor of a whole number, an ArgMax of equals, a threshold met exactly, a chaotic
+    recurrence.
     """
     worst = evidence.worst_feed
     if any(figure.nonfinite_mismatch for figure in worst.metrics.values()):
@@ -127,21 +128,21 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
 def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Does the error of the outputs have the size that the freedoms taken by the target's ops predict?
 
-    Every op that is beyond rounding is as far off as engines are that take such a freedom, and no further. Where the
-    target tells that it computes a function and its neighbours as one, those pieces are asked as well: a GELU may be
-    approximated though each of its ops, alone, is not.
+    Every op beyond rounding is as far off as engines that take such a freedom, and no further. Where the target reports
+    that it computes a function and its neighbours as one, those pieces are tested as well: a GELU may be approximated
+    though each of its ops, alone, is not.
     """
     local = evidence.local
     if local is None or not local.chosen or evidence.wrong_together:
         return None
     found = function_pieces(inv, evidence.feed)
     if wrong := [piece for piece in found if piece.wrong]:
-        told = f"not all of it: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
-        inv.record.answered(TAKEN, told, **facts_of_wrong(wrong))
+        explanation = f"not all of it: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
+        inv.record.answered(TAKEN, explanation, **facts_of_wrong(wrong))
         return Answer(findings=Findings(wrong_together=tuple(wrong)))
     pieces = only_together(inv, local, [piece for piece in found if piece.taken])
-    told = "; ".join(filter(None, (words_of_ops(inv, local), words_of_pieces(inv, pieces))))
-    took, verdict = explained_by_ops(inv, evidence, local, pieces, told)
+    explanation = "; ".join(filter(None, (words_of_ops(inv, local), words_of_pieces(inv, pieces))))
+    took, verdict = explained_by_ops(inv, evidence, local, pieces, explanation)
     return Answer(verdict, Findings(explained=took.explained)) if took is not None else None
 
 
@@ -178,7 +179,7 @@ def explained_by_ops(
 def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Where no op can be run alone: does one freedom account for every value of the target's full run?
 
-    It need not be taken in the build that was seen, where builds are known to choose.
+    The observed build need not take it, where builds are known to choose.
     """
     local, chosen = evidence.local, evidence.builds_choose
     if inv.question.hardware.has_habits or not inv.question.trusts_float64 or not evidence.in_context:
@@ -191,10 +192,10 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None
     if took is None or not took.judge.inside():
         return None
     beyond = {held.explanations[0].name: held.why_not for held in took.taken.tried}
-    told = took.told + (", in some builds" if chosen else "")
+    explanation = took.told + (", in some builds" if chosen else "")
     verdict = took.verdict(
-        f"yes: {told}" if took.explains else f"no: none of {len(beyond)}",
-        took.blameless(told, also_inside(took)),
+        f"yes: {explanation}" if took.explains else f"no: none of {len(beyond)}",
+        took.blameless(explanation, also_inside(took)),
         **({"values": len(took.judge.inside())} if took.explains else {"beyond": beyond}),
     )
     return answer(took, verdict)
@@ -209,9 +210,9 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None
 def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Does rounding cost as much on inputs that the format cannot distinguish, with every op right alone?
 
-    What rounding costs is predicted by one evaluation, which is one draw: the roundings of a healthy engine are others.
-    Where few numbers decide all elements of an output, draws are not alike: the error of a vocoder's 80 samples in bf16
-    was 0.4 to 1.0 % over twelve feeds that bf16 cannot tell apart.
+    The cost of rounding is predicted by one evaluation, which is one draw: the roundings of a healthy engine are
+    others. Where few numbers decide all elements of an output, draws are not alike: the error of a vocoder's 80 samples
+    in bf16 was 0.4 to 1.0 % over twelve feeds that are equal in bf16.
     """
     worst = evidence.worst_feed
     if evidence.local is None or evidence.wrong_together or worst.decided is not None or inv.question.tolerance:
@@ -247,7 +248,7 @@ def words_of_ops(inv: Investigation, local: Local) -> str:
     """Return the choices in words: ``Tanh: approximated function, usual on GPUs (local error 8.9e-06)``."""
     clauses = []
     for freedom in dict.fromkeys(local.chosen.values()):
-        values = [value for value, taken in local.chosen.items() if taken is freedom]
+        values = [value for value, chosen in local.chosen.items() if chosen is freedom]
         ops = counted(node.op_type for value in values if (node := inv.model.graph.producer(value)) is not None)
         worst = max((local.error(value) or 0.0 for value in values), default=0.0)
         clauses.append(f"{ops}: {freedom.words} (local error {'up to ' * (len(values) > 1)}{error_size(worst)})")

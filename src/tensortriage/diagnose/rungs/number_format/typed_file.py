@@ -1,8 +1,8 @@
-"""Is the target's file the reference's network, typed in fp16 or bf16? Then the question is what the format costs.
+"""Is the target's file the reference's network, typed in fp16 or bf16? Then only the format's cost is in question.
 
-Brought back to float32, with the original's numbers where its constants are only rounded, such a file must compute
-what the original does; else it is another network. What rounding to its types then costs is emulated on the original,
-and the target's error is compared with that: a value beyond the range is `range-overflow`, the rest `rounding`.
+Brought back to float32, with the original's numbers where its constants are only rounded, such a file must compute the
+original's outputs; else it is another network. The cost of rounding to its types is then emulated on the original, and
+the target's error is compared with that: a value beyond the range is `range-overflow`, the rest `rounding`.
 """
 
 import dataclasses
@@ -72,19 +72,19 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Judge a file that is the reference's network with other types.
 
     Where it is one, and its format does not explain the target's error, that is a finding, and the diagnosis continues
-    with the target's model: then the engine is asked to compute that.
+    with the target's model: the question is then whether the engine computes that.
     """
-    beside = evidence.model_diff
-    if beside is None or not beside.typed:
+    matched = evidence.model_diff
+    if matched is None or not matched.typed:
         return None
     feed = inv.question.feeds[0]
-    precision = _coarsest(beside)
+    precision = _coarsest(matched)
     kept = tuple(
-        n.name for n in beside.original.graph.nodes if n.name in inv.model.graph and n.name not in beside.typed
+        n.name for n in matched.original.graph.nodes if n.name in inv.model.graph and n.name not in matched.typed
     )
-    share = f"{precision.value} in {len(beside.typed)} of {len(beside.typed) + len(kept)} nodes"
+    share = f"{precision.value} in {len(matched.typed)} of {len(matched.typed) + len(kept)} nodes"
     try:
-        away = _distance(inv, beside, feed)
+        away = _distance(inv, matched, feed)
     except (EngineError, ModelError, DataError) as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
@@ -93,18 +93,18 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     inv.record.answered(QUESTION, answer, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
     if not same:
         return None
-    return _by_format(inv, evidence, beside, precision, kept, share)
+    return _by_format(inv, evidence, matched, precision, kept, share)
 
 
-def _coarsest(beside: Correspondence) -> Precision:
+def _coarsest(matched: Correspondence) -> Precision:
     """Return the type of the fewest digits among those of a file."""
-    return max(set(beside.typed.values()), key=lambda precision: float(precision.dtype.finfo.eps))
+    return max(set(matched.typed.values()), key=lambda precision: float(precision.dtype.finfo.eps))
 
 
-def _distance(inv: Investigation, beside: Correspondence, feed: Feed) -> dict[str, float]:
+def _distance(inv: Investigation, matched: Correspondence, feed: Feed) -> dict[str, float]:
     """Return how far the file is from the original in float32, in floors of the original, by output."""
     golden = inv.golden.outputs(feed)
-    outputs = inv.lab.outputs(inv.question.reference, beside.restored(), feed)
+    outputs = inv.lab.outputs(inv.question.reference, matched.restored(), feed)
     names = [spec.name for spec in inv.model.outputs if spec.name in golden]
     if problem := mismatched({name: golden[name] for name in names}, outputs):
         raise ModelError(problem, slug="outputs-differ", cure="compare models with the same outputs")
@@ -116,21 +116,21 @@ def _distance(inv: Investigation, beside: Correspondence, feed: Feed) -> dict[st
 def _by_format(
     inv: Investigation,
     evidence: Evidence,
-    beside: Correspondence,
+    matched: Correspondence,
     precision: Precision,
     kept: tuple[str, ...],
     share: str,
 ) -> Answer:
     """Compare the target's error on its own file with the cost of the format on the original."""
-    asked = inv.question
+    question = inv.question
     if inv.precision in ROUNDED:  # what the engine rounds to by itself, whatever the file says
         precision, kept = inv.precision, ()
     try:
         measured = []
-        for feed in asked.feeds:
+        for feed in question.feeds:
             golden = inv.golden.outputs(feed)
-            fed = check_feed(feed, beside.changed.inputs, casting=Casting.ROUND)
-            outputs = inv.lab.outputs(asked.target, beside.changed, fed)
+            fed = check_feed(feed, matched.changed.inputs, casting=Casting.ROUND)
+            outputs = inv.lab.outputs(question.target, matched.changed, fed)
             wanted = [spec.name for spec in inv.model.outputs if spec.name in golden]
             if mismatched({name: golden[name] for name in wanted}, outputs):
                 return Answer(findings=Findings(unexplained=TypedNetwork(share)))
@@ -140,19 +140,21 @@ def _by_format(
     except (EngineError, DataError):
         return Answer(findings=Findings(unexplained=TypedNetwork(share)))  # the ladder finds out how it fails
     options: dict[str, str] = {"precision": precision.value} | ({"kept": "+".join(kept)} if kept else {})
-    emulated = inv.about(asked.on_target(EngineSpec("emulate", options), kept=kept))
+    emulated = inv.about(question.on_target(EngineSpec("emulate", options), kept=kept))
     floors = output_floors(emulated)
-    results = tuple(judge(emulated, feed, figures, floors) for feed, figures in zip(asked.feeds, measured, strict=True))
+    results = tuple(
+        judge(emulated, feed, figures, floors) for feed, figures in zip(question.feeds, measured, strict=True)
+    )
     worst = worst_result(results)
     if worst.passes:
         return Answer(findings=Findings(same_network=True))
-    answer = _explained(emulated, evidence.with_(results=results), _cost_of_folding(inv, beside.changed))
+    answer = _explained(emulated, evidence.with_(results=results), _cost_of_folding(inv, matched.changed))
     if (verdict := answer.verdict) is None:
         name, error, _ = worst.worst_output()
         return Answer(findings=Findings(same_network=True, unexplained=TypedNetwork(share, name, error)))
     summary, following = f"the target's model is the reference's, {share}: {verdict.summary}", verdict.next
     if verdict.kind is VerdictKind.ROUNDING:
-        look = ("--target", str(asked.target), "--target-model", str(beside.changed.path))
+        look = ("--target", str(question.target), "--target-model", str(matched.changed.path))
         following = (triage_command(inv.question, "run", *look),)
         excess = answer.findings.get("excess", ())
         if excess and not is_too_coarse(worst.worst_output()[1]):
@@ -191,7 +193,7 @@ def _explained(emulated: Investigation, evidence: Evidence, folding: Mapping[str
     Args:
         emulated: The investigation of the original on the emulated format.
         evidence: With the figures of the target's own file.
-        folding: What engines that fold the file's weights are off by, by output.
+        folding: The error of engines that fold the file's weights, by output.
     """
     overflow = out_of_range(emulated, evidence)
     if overflow.verdict:

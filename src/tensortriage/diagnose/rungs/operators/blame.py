@@ -47,17 +47,16 @@ def blame(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Finding
     """Run every op on golden inputs and inject the errors of the suspects; record the question.
 
     Returns:
-        Who is to blame (None when no op is wrong in isolation, or the wrong ops do not cause the failure), and the
-        local
+        The verdict (None when no op is wrong in isolation, or the wrong ops do not cause the failure), and the local
         errors and influences as far as they were measured.
     """
     weights = evidence.influence
     try:
-        if evidence.local is None and (some := by_representatives(inv, evidence.feed)) is not None:
-            some = _as_deployed(evidence, some)
-            blamed, weights = weighed(inv, evidence, some)
+        if evidence.local is None and (partial := by_representatives(inv, evidence.feed)) is not None:
+            partial = _as_deployed(evidence, partial)
+            blamed, weights = weighed(inv, evidence, partial)
             if blamed is not None:
-                return blamed, Findings(local=some, influence=weights)
+                return blamed, Findings(local=partial, influence=weights)
         local = _as_deployed(evidence, evidence.local or local_errors(inv, evidence.feed))
     except EngineError as error:
         answer = f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}"
@@ -68,9 +67,9 @@ def blame(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Finding
 
 
 def _as_deployed(evidence: Evidence, local: Local) -> Local:
-    """Return the figures without another shape of what is an output, and has the right one where the whole model runs.
+    """Return the figures without a wrong shape of a model output that has the right one in the whole model's run.
 
-    What such an op makes alone is no part of the failure.
+    Such an op's result alone is no part of the failure.
     """
     misshapen = {value: words for value, words in local.misshapen.items() if value not in evidence.worst_feed.metrics}
     return dataclasses.replace(local, misshapen=misshapen)
@@ -97,7 +96,7 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
     try:
         weights = influence(inv, feed, local.arrays, list(ratios))
     except EngineError as error:
-        words = f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; what that does to the outputs is unknown"
+        words = f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; their effect on the outputs is unknown"
         inv.record.answered(question, words, suspects=dict(above[:12]), reason=error.message)
         return None, None
     measured = max(evidence.worst_feed.errors.values())
@@ -124,8 +123,8 @@ def blame_together(inv: Investigation, evidence: Evidence) -> tuple[Blame | None
     """Run the ops that are wrong alone on each other's results; return whether that gives the failure.
 
     Returns:
-        Who is to blame (None when fewer than two ops are wrong alone, or they do not make the failure), and the
-        influences with what all of them explain.
+        The verdict (None when fewer than two ops are wrong alone, or they do not make the failure), and the influences
+        with the share that all of them explain.
     """
     local, weights = evidence.local, evidence.influence
     wrong = {*suspicious(local)} if local else set()

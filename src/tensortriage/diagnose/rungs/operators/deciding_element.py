@@ -1,9 +1,10 @@
 """Does the failure hang on single elements that another op got wrong, too small for their tensor's error to show?
 
-Log, Div and Sqrt make much of little: of 0 instead of 1e-20 comes -Inf. The op where it shows is right then, and so is,
-as a tensor, what it was fed with. The elements are followed back to the op that makes them wrong of golden operands. It
-is blamed when its result, put into the reference's run, makes at least half of the failure. Subnormal numbers that an
-engine flushes to zero are a freedom: no op is wrong then, and the model's numbers are too small for it.
+Log, Div and Sqrt turn small differences into large ones: 0 instead of 1e-20 becomes -Inf. The op where it shows is
+right then, and so are, as tensors, its operands. The elements are followed back to the op that makes them wrong of
+golden operands. It is blamed when its result, put into the reference's run, makes at least half of the failure.
+Subnormal numbers that an engine flushes to zero are a freedom: no op is wrong then, and the model's numbers are too
+small for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,7 +70,7 @@ def of_elements(
 
     Args:
         inv: The investigation.
-        evidence: What is known so far.
+        evidence: The evidence so far.
         starts: Ops in which an error appears that their operands, as tensors, do not have.
         rules: How the NaN or Inf of these ops came to be, in words, by node name; None when the error is finite.
     """
@@ -93,7 +94,7 @@ def of_elements(
 def wrong_elements(
     inv: Investigation, evidence: Evidence, starts: Sequence[Node], arrays: Mapping[str, np.ndarray], *, finite: bool
 ) -> dict[str, np.ndarray]:
-    """Return the elements that fail in given ops: those not finite, or those beyond their tensor's floor."""
+    """Return the elements that fail in given ops: non-finite ones, or those beyond their tensor's floor."""
     golden, floors = inv.golden.of(evidence.feed), evidence.floors.target if evidence.floors else {}
     masks = {}
     for name in (value for node in starts for value in node.outputs if value in arrays and value in golden):
@@ -160,7 +161,7 @@ def culprit_of(
     weights: Influence,
     shown: str,
 ) -> Culprit:
-    """Return an op as culprit, with the element, what it should be, and where it is ``shown``."""
+    """Return an op as culprit, with the element, its right value, and the place where it is ``shown``."""
     golden, floors = inv.golden.of(evidence.feed), evidence.floors.target if evidence.floors else {}
     local = error_of(measure(np.asarray(golden[error.value]), errors.results[error.value]))
     more = f" ({error.elements} such elements)" if error.elements > 1 else ""

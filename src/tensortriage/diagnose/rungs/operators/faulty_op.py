@@ -60,8 +60,8 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Answer:
 def local_faults(inv: Investigation, evidence: Evidence) -> Answer:
     """Do the ops that are wrong on golden inputs make the failure, each fed with the results of the others?
 
-    Asked late, since any set of ops that holds most of them makes the error of the target: what is a freedom of the
-    hardware, or what the engine does at most ops in a narrow format, is no fault.
+    Asked late, since any set of ops that holds most of them makes the error of the target: a freedom of the hardware,
+    or the engine's habit at most ops in a narrow format, is no fault.
     """
     fault, findings = blame_together(inv, evidence)
     if fault is None or (inv.precision in ROUNDED and a_habit(inv, evidence, fault)):

@@ -1,9 +1,9 @@
-"""Where does the target's own run go wrong? Asked where its ops cannot be run alone: a file that is run as it is, say.
+"""Where does the target's own run go wrong? For targets whose ops cannot run alone, such as files that run as they are.
 
-Of the values that the target shows, those come into question that are wrong while all shown values they are made of are
-right: the target itself had right operands there, so its error originates in the nodes between. Injected into the
-reference's run, it must make at least half of the failure. Where several ops that have weights lie between, any of them
-may be wrong, and all are named, unless these are all the ops of the model.
+The candidates are shown values that are wrong while all shown values that they are made of are right: the target itself
+had right operands there, so its error originates in the nodes between. Injected into the reference's run, it must make
+at least half of the failure. Where several ops that have weights lie between, any of them may be wrong, and all are
+named, unless these are all the ops of the model.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,8 +43,7 @@ QUESTION = "where does the target's own run go wrong?"
 def in_place_run(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Of shown values with right operands, does a wrong one make the failure?
 
-    Not asked of ops that could be run alone, nor where showing values changed the error by more than a healthy
-    engine may.
+    Skipped for ops that could run alone, and where showing values changed the error by more than a healthy engine may.
     """
     target = inv.question.target
     engine = resolve(target).engine
@@ -156,9 +155,10 @@ def _making_it(
 ) -> tuple[dict[str, tuple[str, ...]], float]:
     """Return the values that make the failure, with the nodes between, and the share of it that they make.
 
-    Those that are wrong with right operands, if they do, and of these the ones that one op makes, if they do alone;
-    else, and where a format hides what departs, the first value with which all that depart up to it, as the target has
-    them, make half of the failure more than without it. None departs whose error the target chose.
+    They are the ones that are wrong with right operands, if those do, and of these the ones that one op makes, if they
+    do alone. Else, and where a format hides the departure, the first value with which all departing values up to it, as
+    the target has them, make half of the failure more than without it. A value with an error of the target's choosing
+    does not depart.
     """
     figures, graph = evidence.in_context or {}, inv.model.graph
     shown = [value for value in inv.question.values if value in figures and value not in allowed.chosen]

@@ -1,7 +1,7 @@
 """Where does the error show? Every layer of the instrumented target against the reference, each over its floor.
 
-It is not asked where the answer would change nothing: the outputs are off by what the target's format predicts, and
-other builds are no worse: they are the same, or were compared.
+It is skipped where the answer would change nothing: the outputs' error is predicted by the target's format, and other
+builds are no worse: they are the same, or were compared.
 """
 
 from tensortriage.diagnose.measurements.evidence import Evidence
@@ -22,6 +22,6 @@ from tensortriage.diagnose.state.investigation import Investigation
 def layer_wise(inv: Investigation, evidence: Evidence) -> Answer:
     """Compare every layer on the instrumented target, and record whether instrumenting changed the answer."""
     if settled_by_outputs(inv, evidence) and (builds_vary(inv) is False or evidence.builds_compared > 1):
-        inv.record.answered(QUESTION, f"skipped: every output is off by what {noise_of(inv)} predicts")
+        inv.record.answered(QUESTION, f"skipped: {noise_of(inv)} predicts the error of every output")
         return Answer()
     return Answer(findings=layers(inv, evidence.worst_feed, evidence.floors.target if evidence.floors else {}))

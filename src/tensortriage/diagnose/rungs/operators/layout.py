@@ -1,7 +1,7 @@
 """Are the numbers right, but in the wrong places? Outputs exchanged with each other, or a tensor in another layout.
 
 Outputs are looked at first, for they are there already. When an op makes such a tensor on golden inputs, it is named;
-otherwise it is the output as a whole that is handed over wrongly: by the engine's binding, or by what wraps it.
+otherwise the output as a whole is handed over wrongly: by the engine's binding, or by a wrapper.
 """
 
 import dataclasses

@@ -101,7 +101,7 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
 
 
 def of_single_elements(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]) -> Answer:
-    """Ops whose operands are right as tensors may have been fed one wrong element: who made it?"""
+    """Ops whose operands are right as tensors may have been fed one wrong element: which op made it?"""
     fed_well = [node for node in nodes if not misled(evidence, node)][:MOST_STARTS]
     if not fed_well:
         return Answer()
@@ -110,7 +110,7 @@ def of_single_elements(inv: Investigation, evidence: Evidence, nodes: Sequence[N
 
 
 def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]) -> Answer:
-    """Ops that make a NaN in the target's run, but not on golden operands: who made their operands wrong?"""
+    """Ops that make a NaN in the target's run, but not on golden operands: which op made their operands wrong?"""
     first = nodes[0]
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     inv.record.answered(

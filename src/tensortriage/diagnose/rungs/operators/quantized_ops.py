@@ -1,4 +1,4 @@
-"""Is the faulty op one of quantization? Then the verdict says how it misreads scale and zero point."""
+"""Is the faulty op one of quantization? Then the verdict names its misreading of scale and zero point."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ def of_a_quantizer(inv: Investigation, evidence: Evidence, fault: Blame) -> Conc
     """Return the verdict when the most influential op that is wrong on golden inputs works on quantized numbers.
 
     The golden values come from a reference that computes these operators as ONNX defines them, integer products with
-    exact int32 sums included, so what differs is the engine's reading of scale, zero point, rounding or saturation.
+    exact int32 sums included, so a difference is the engine's reading of scale, zero point, rounding or saturation.
     """
     first = fault.culprits[0]
     if first.op_type not in QUANTIZING_OPS:

@@ -2,7 +2,7 @@
 
 When the target runs another ONNX file, both files first run on the *reference*. If their outputs differ there, no
 engine is to blame: nodes are matched, and each node of the new file (or the few that stand for one of the old) computes
-on the original's golden values. What differs beyond the floor of the original there is what changed the numbers.
+on the original's golden values. Nodes that differ beyond the floor of the original there changed the numbers.
 """
 
 import contextlib
@@ -59,10 +59,10 @@ def other_model(inv: Investigation, _: Evidence) -> Answer | None:
 )
 def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Compare the original and the changed model on the reference engine; a difference is the verdict."""
-    beside = evidence.model_diff
-    if beside is None or evidence.quantization or evidence.same_network:
+    matched = evidence.model_diff
+    if matched is None or evidence.quantization or evidence.same_network:
         return None
-    changed = beside.changed
+    changed = matched.changed
     worst, where, feed, rows = 0.0, "", inv.question.feeds[0], ""
     for each in inv.question.feeds:
         golden = inv.golden.outputs(each)
@@ -98,15 +98,15 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
                 (output,) = whole([name], parts)
                 pair = right[output], np.asarray(found[output])
                 rows = extent_of_rows(*pair, each, floors.get(name, 0.0))
-    nodes = {node: [change.kind.value for change in changes] for node, changes in beside.diff.at.items()}
-    changes = {node: kinds for node, kinds in nodes.items() if node in beside.diff.nodes}
+    nodes = {node: [change.kind.value for change in changes] for node, changes in matched.diff.at.items()}
+    changes = {node: kinds for node, kinds in nodes.items() if node in matched.diff.nodes}
     if not where:
         answer = "yes, within the fp32 floor"
         inv.record.answered(QUESTION, answer, changed_nodes=dict(list(changes.items())[:_MOST_NODES]))
         return None
     unrounded = evidence.unrounded_match.unrounded if evidence.unrounded_match is not None else FLOAT64
-    culprits = changed_ops(inv, beside, feed, unrounded)
-    if culprits and (folding := misfolded(inv.model, beside, culprits[0].node)):
+    culprits = changed_ops(inv, matched, feed, unrounded)
+    if culprits and (folding := misfolded(inv.model, matched, culprits[0].node)):
         culprits[0] = dataclasses.replace(culprits[0], reason=folding)
     inv.record.answered(
         QUESTION,
@@ -118,7 +118,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     )
     reference = str(inv.question.reference)
     named = f": {culprits[0].op_type} '{culprits[0].node}' {culprits[0].reason}" if culprits else ""
-    if (layers := extent_of_weights(beside)) and not (culprits and culprits[0].reason.startswith("folds ")):
+    if (layers := extent_of_weights(matched)) and not (culprits and culprits[0].reason.startswith("folds ")):
         named += f"; {layers}"
     return Conclusion(
         VerdictKind.MODEL_CHANGED,

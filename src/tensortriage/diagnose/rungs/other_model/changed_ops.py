@@ -36,7 +36,7 @@ _UNTOLD = "computes another result from the same inputs"
 
 
 def changed_ops(
-    inv: Investigation, beside: Correspondence, feed: Feed, unrounded: EngineSpec = FLOAT64
+    inv: Investigation, matched: Correspondence, feed: Feed, unrounded: EngineSpec = FLOAT64
 ) -> list[Culprit]:
     """Return the nodes that change the numbers, those first whose own result is farthest above the original's floor.
 
@@ -46,47 +46,47 @@ def changed_ops(
 
     Args:
         inv: The investigation, of the original.
-        beside: The changed model next to it.
+        matched: The original and the changed model, with their nodes matched.
         feed: Inputs of both.
         unrounded: The evaluation of the changed model that rounds no stored number.
     """
-    reasons = beside.diff.nodes
-    wrong = _wrong_alone(inv, beside, feed)
-    names = sorted(wrong, key=lambda name: (-wrong[name][0], beside.plain.graph.node(name).index))
-    if is_rounded(beside.changed) or not names or not _is_alike(beside, names[0]):
+    reasons = matched.diff.nodes
+    wrong = _wrong_alone(inv, matched, feed)
+    names = sorted(wrong, key=lambda name: (-wrong[name][0], matched.plain.graph.node(name).index))
+    if is_rounded(matched.changed) or not names or not _is_alike(matched, names[0]):
         with contextlib.suppress(EngineError, ModelError, UsageError, DataError):
-            if departed := departures(inv, beside.paired, feed, unrounded):
-                return [departed_culprit(beside, each) for each in departed]
-    return [_culprit(beside, name, reasons.get(name, _UNTOLD), wrong.get(name)) for name in names or list(reasons)]
+            if departed := departures(inv, matched.paired, feed, unrounded):
+                return [departed_culprit(matched, each) for each in departed]
+    return [_culprit(matched, name, reasons.get(name, _UNTOLD), wrong.get(name)) for name in names or list(reasons)]
 
 
-def _is_alike(beside: Correspondence, name: str) -> bool:
+def _is_alike(matched: Correspondence, name: str) -> bool:
     """Return whether a node corresponds to one of the original with the same operator."""
-    original = next((own for own, other in beside.diff.pairs.items() if other == name), None)
+    original = next((own for own, other in matched.diff.pairs.items() if other == name), None)
     if original is None:
         return False
-    was, now = beside.original.graph.node(original), beside.plain.graph.node(name)
+    was, now = matched.original.graph.node(original), matched.plain.graph.node(name)
     return (was.op_type, was.domain or "ai.onnx") == (now.op_type, now.domain or "ai.onnx")
 
 
-def _wrong_alone(inv: Investigation, beside: Correspondence, feed: Feed) -> dict[str, tuple[float, float, str]]:
+def _wrong_alone(inv: Investigation, matched: Correspondence, feed: Feed) -> dict[str, tuple[float, float, str]]:
     """Return the nodes that are wrong on the original's values, with floors exceeded, error and value."""
-    plain = beside.restored()
+    plain = matched.restored()
     graph = plain.graph
     wrong: dict[str, tuple[float, float, str]] = {}
     try:
-        units = units_of(plain, beside.diff.values)
-        errors = local_errors(inv, plain, beside.diff.values, units, feed)
+        units = units_of(plain, matched.diff.values)
+        errors = local_errors(inv, plain, matched.diff.values, units, feed)
         floors = fp32_floors(inv.setting(feed), inv.question.values)
     except (EngineError, ModelError, UsageError):
         units, errors, floors = [], {}, {}
     unit_of = {name: unit for unit in units for name in unit}
     for value, error in errors.items():
-        ratio = ratio_of(error, floors.get(beside.diff.values[value])) or 0.0
+        ratio = ratio_of(error, floors.get(matched.diff.values[value])) or 0.0
         maker = graph.producer(value)
         if maker is None or not beyond_fp32(ratio):
             continue
-        node = guilty(maker, [graph.node(name) for name in unit_of[maker.name]], beside.diff.at)
+        node = guilty(maker, [graph.node(name) for name in unit_of[maker.name]], matched.diff.at)
         if ratio > wrong.get(node.name, (0.0, 0.0, ""))[0]:
             wrong[node.name] = (ratio, error, value)
     return wrong
@@ -144,12 +144,12 @@ def local_errors(
 
 
 def guilty(maker: Node, unit: Sequence[Node], changes: Mapping[str, tuple[NodeChange, ...]]) -> Node:
-    """Return the node of a unit to report for a wrong result: what was done to it says most.
+    """Return the node of a unit to report for a wrong result: the kind of its edit decides.
 
     Args:
         maker: The node that makes the result.
         unit: The nodes that were run together with it.
-        changes: What is different, by node.
+        changes: The differences, by node.
     """
 
     def weight(node: Node) -> tuple[bool, bool, bool, int]:
@@ -176,23 +176,23 @@ def _fed(exploded: Exploded, known: Mapping[str, np.ndarray]) -> dict[str, np.nd
     return inputs
 
 
-def _missing(beside: Correspondence, value: str) -> Node | None:
+def _missing(matched: Correspondence, value: str) -> Node | None:
     """Return the op of the original that made the value at this place, where the file has none for it."""
-    maker = beside.original.graph.producer(beside.diff.values.get(value, ""))
-    return maker if maker is not None and maker.name in beside.diff.removed else None
+    maker = matched.original.graph.producer(matched.diff.values.get(value, ""))
+    return maker if maker is not None and maker.name in matched.diff.removed else None
 
 
-def _culprit(beside: Correspondence, name: str, reason: str, wrong: tuple[float, float, str] | None) -> Culprit:
-    if wrong and reason == _UNTOLD and (missing := _missing(beside, wrong[2])) is not None:
-        where = f"is missing behind {beside.plain.graph.node(name).op_type} '{name}'"
+def _culprit(matched: Correspondence, name: str, reason: str, wrong: tuple[float, float, str] | None) -> Culprit:
+    if wrong and reason == _UNTOLD and (missing := _missing(matched, wrong[2])) is not None:
+        where = f"is missing behind {matched.plain.graph.node(name).op_type} '{name}'"
         change, value = ChangeKind.REMOVED.value, missing.outputs[0]
         return Culprit(
             missing.name, missing.op_type, value, wrong[1], floor_ratio=wrong[0], reason=where, change=change
         )
-    graph = beside.plain.graph if name in beside.plain.graph else beside.original.graph
+    graph = matched.plain.graph if name in matched.plain.graph else matched.original.graph
     node = graph.node(name)
-    reason = extra_op(beside, name) or reason
-    kinds = [change.kind for change in beside.diff.at.get(name, ()) if change.kind is not ChangeKind.WEIGHT_ROUNDED]
+    reason = extra_op(matched, name) or reason
+    kinds = [change.kind for change in matched.diff.at.get(name, ()) if change.kind is not ChangeKind.WEIGHT_ROUNDED]
     kinds.sort(key=lambda kind: (not kind.is_named_cause, list(ChangeKind).index(kind)))
     return Culprit(
         name,

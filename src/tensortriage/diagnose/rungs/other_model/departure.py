@@ -1,9 +1,9 @@
 """The first departure of a file from its network, found by the numbers of its tensors and not by names.
 
 Both are evaluated, the file as it was before it was rounded, and tensors are recognised by their values: an optimizer
-that fused, split, renamed or laid out anew leaves most of them as they were. A tensor that is recognised is right when
-it is as near as other roundings of the file's constants leave it; what nothing resembles is right when something right
-is made of it. The op to look at is the first that makes something wrong of what is right.
+that fused, split, renamed or transposed leaves most of them as they were. A recognised tensor is right when it is as
+near as other roundings of the file's constants leave it; a tensor that resembles nothing is right when a right one is
+made of it. The op to look at is the first that makes a wrong result of right operands.
 """
 
 import dataclasses
@@ -43,13 +43,13 @@ _DRAWS = ("1", "2")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Departure:
-    """An op whose operands are the network's and whose result is not.
+    """An op with the network's operands and another result.
 
     Attributes:
         node: The op, of the file; of the network where it is missing in the file.
         value: Its result.
         missing: Whether it is an op of the network that the file lacks.
-        words: What it does, as the rest of a sentence that begins with the op.
+        words: Its behaviour, as the rest of a sentence that begins with the op.
         error: How far its result is from the tensor of the network that it stands for; None where there is none.
     """
 
@@ -95,7 +95,7 @@ class _Seen:
     """Which tensors of the file are right, and which of the network's they are.
 
     Attributes:
-        right: Those that are.
+        right: The right ones.
         place: The tensor of the network, in the order of its elements where there is one.
         errors: How far recognised tensors are off.
         moved: Right ones whose elements are in another order than anywhere in the network.
@@ -117,7 +117,7 @@ class _Seen:
         self.errors: dict[str, float] = {}
 
     def look(self, name: str, array: np.ndarray, draws: Sequence[np.ndarray]) -> None:
-        """Judge one tensor of the file by what it is recognised as, and by how far draws of it are."""
+        """Judge one tensor of the file by the tensor that it is recognised as, and by the distance of its draws."""
         recognised = self.matched.get(name)
         names = (recognised.reference, *recognised.aliases) if recognised is not None else ()
         if name in self._golden and name not in names:  # a name proves nothing: numbers decide
@@ -210,7 +210,7 @@ class _Walk:
         of = f" of '{seen.place[operands[0]]}'" if operands else ""
         scale = seen.matched[value].scale if value in seen.matched else 1.0
         if scale != 1.0:
-            return Departure(node, value, False, f"makes{of} what the original makes, times {magnitude(scale)}")
+            return Departure(node, value, False, f"makes{of} the original's result, times {magnitude(scale)}")
         error = seen.errors.get(value)
         if error is not None:
             return Departure(node, value, False, f"makes another '{seen.place[value]}', from correct operands", error)
@@ -228,7 +228,7 @@ class _Walk:
     def _lost(self, node: Node, place: str) -> Node | None:
         """Return the op of the network that alone reads a tensor, where the file reads it by an op of another kind."""
         if node.domain not in ("", "ai.onnx") and not node.op_type.startswith(_QUANTIZED):
-            return None  # who fused it in is not known
+            return None  # the fusing op is unknown
         readers = list(self._network.consumers(place))
         if len(readers) != 1 or readers[0].op_type == node.op_type or readers[0].op_type in _PRODUCTS:
             return None

@@ -13,85 +13,85 @@ from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.values.text import magnitude
 
 _ONLY_ROUNDED = 0.02
-"""Mean relative difference of a slice of a weight up to which it is only rounded: int8 moves normally distributed ones
-by 1 %."""
+"""Mean relative difference of a slice of a weight up to which it counts as rounded: int8 moves normally distributed
+ones by 1 %."""
 
 _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 """Attributes that fused operators take over from the ops they stand for."""
 
 
-def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
+def departed_culprit(matched: Correspondence, departure: Departure) -> Culprit:
     """Return a departure as a culprit, with the visible difference of the op."""
     if departure.missing:
         node, change = departure.node, ChangeKind.REMOVED.value
         return Culprit(node.name, node.op_type, departure.value, reason=departure.words, change=change)
-    node = beside.in_file(departure.node.name)
-    rounded = is_rounded(beside.changed)
-    found = [] if rounded else [c for c in beside.diff.at.get(node.name, ()) if c.kind is ChangeKind.WEIGHT_ROUNDED]
+    node = matched.in_file(departure.node.name)
+    rounded = is_rounded(matched.changed)
+    found = [] if rounded else [c for c in matched.diff.at.get(node.name, ()) if c.kind is ChangeKind.WEIGHT_ROUNDED]
     usual = {ChangeKind.WEIGHT_COARSENED} if rounded else set()
-    at = beside.diff.at.get(departure.node.name, ())
+    at = matched.diff.at.get(departure.node.name, ())
     known = [c for c in at if c.kind.is_named_cause and c.kind not in usual] or found
-    told = [change.reason for change in known]
-    if extra := extra_op(beside, departure.node.name):
+    reasons = [change.reason for change in known]
+    if extra := extra_op(matched, departure.node.name):
         return Culprit(node.name, node.op_type, departure.value, departure.error, reason=extra, change="added")
     if not known:
-        told = [departure.words, *_other_attributes(beside, node), *_other_weights(beside, departure.node)]
-    change = known[0].kind.value if known else ChangeKind.WEIGHT.value if len(told) > 1 else ""
+        reasons = [departure.words, *_other_attributes(matched, node), *_other_weights(matched, departure.node)]
+    change = known[0].kind.value if known else ChangeKind.WEIGHT.value if len(reasons) > 1 else ""
     return Culprit(
         node.name,
         node.op_type,
         departure.value,
         local_error=departure.error,
-        reason="; ".join(dict.fromkeys(told)),
+        reason="; ".join(dict.fromkeys(reasons)),
         change=change,
     )
 
 
-def extra_op(beside: Correspondence, name: str) -> str:
+def extra_op(matched: Correspondence, name: str) -> str:
     """Return that an op changes a value which the original reads as it is; empty for other ops."""
-    plain, places = beside.plain.graph, beside.diff.values
-    if name not in plain or all(change.kind is not ChangeKind.ADDED for change in beside.diff.at.get(name, ())):
+    plain, places = matched.plain.graph, matched.diff.values
+    if name not in plain or all(change.kind is not ChangeKind.ADDED for change in matched.diff.at.get(name, ())):
         return ""
-    node, own = plain.node(name), {other: original for original, other in beside.diff.pairs.items()}
+    node, own = plain.node(name), {other: original for original, other in matched.diff.pairs.items()}
     computed = [value for value in node.inputs if value and value not in plain.constants]
     if len(computed) != 1 or len(node.outputs) != 1 or not (place := places.get(computed[0], "")):
         return ""
     readers = [own.get(reader.name, "") for reader in plain.consumers(node.outputs[0])]
-    graph = beside.original.graph
+    graph = matched.original.graph
     reads = all(reader and place in graph.node(reader).uses for reader in readers)
-    outputs = {new.name: old.name for old, new in zip(beside.original.outputs, beside.plain.outputs, strict=False)}
+    outputs = {new.name: old.name for old, new in zip(matched.original.outputs, matched.plain.outputs, strict=False)}
     if not reads or not (readers or outputs.get(node.outputs[0]) == place):
         return ""
     return f"is not in the reference's model, which reads '{place}' as it is"
 
 
-def _other_attributes(beside: Correspondence, node: Node) -> list[str]:
-    """Return in which attributes a fused op has a value that no op of the original has."""
-    told = []
+def _other_attributes(matched: Correspondence, node: Node) -> list[str]:
+    """Return the attributes of a fused op whose value no op of the original has."""
+    reasons = []
     for name in _SCALARS:
         if not isinstance(given := node.attributes.get(name), int | float):
             continue
-        values = (each.attributes.get(name) for each in beside.original.graph.nodes)
+        values = (each.attributes.get(name) for each in matched.original.graph.nodes)
         had = {value for value in values if isinstance(value, int | float)}
         if had and not np.isclose(given, list(had), rtol=1e-5, atol=0.0).any():
             shown = " or ".join(magnitude(value) for value in sorted(had))
-            told.append(f"has {name} {magnitude(given)}, where the original has {shown}")
-    return told
+            reasons.append(f"has {name} {magnitude(given)}, where the original has {shown}")
+    return reasons
 
 
-def _other_weights(beside: Correspondence, node: Node) -> list[str]:
-    """Return which weights of an op are not what the most alike constant of the original is, and in which rows."""
-    graph, told = beside.plain.graph, []
+def _other_weights(matched: Correspondence, node: Node) -> list[str]:
+    """Return the weights of an op, with the rows, that differ from the most alike constant of the original."""
+    graph, reasons = matched.plain.graph, []
     reader = graph.node(node.name) if node.name in graph else node
     for name in reader.inputs:
         if name not in graph.constants or not _is_weight(graph, name):
             continue
-        if clipped := at_the_ends(beside.paired.graph, name):
+        if clipped := at_the_ends(matched.paired.graph, name):
             return [clipped]
         now = graph.weight(name).astype(np.float64)
-        was = beside.most_alike(now)
+        was = matched.most_alike(now)
         if was is None:
-            told.append(f"has a weight '{name}' that resembles none of the original's")
+            reasons.append(f"has a weight '{name}' that resembles none of the original's")
             continue
         away = np.abs(now - was.astype(np.float64))
         axis = int(np.argmax([np.ptp(_each(away, each)) for each in range(now.ndim)]))
@@ -100,8 +100,8 @@ def _other_weights(beside: Correspondence, node: Node) -> list[str]:
         if wrong.size:
             few = wrong.size <= MINORITY * rows.size
             where = f"{wrong.size} of {rows.size} slices of axis {axis}" if few else "all of it"
-            told.append(f"has a weight '{name}' that is not the original's in {where}, first at {int(wrong[0])}")
-    return told
+            reasons.append(f"has a weight '{name}' that is not the original's in {where}, first at {int(wrong[0])}")
+    return reasons
 
 
 def _each(away: np.ndarray, axis: int) -> np.ndarray:

@@ -31,19 +31,19 @@ _WORDS = {
 }
 
 
-def extent_of_weights(beside: Correspondence) -> str:
+def extent_of_weights(matched: Correspondence) -> str:
     """Return the number of layers with changed weights, and its meaning; empty with fewer than two layers.
 
     Of a file that is rounded, only quantized weights count, where most numbers are more than a step away.
     """
     layers, changed = [], dict[str, ChangeKind]()
-    others = _others_of(beside) if is_rounded(beside.changed) else None
-    for name, other in beside.diff.pairs.items():
-        node, new = beside.original.graph.node(name), beside.plain.graph.node(other)
-        if node.op_type in _ELEMENTWISE or not _weights(beside, new):
+    others = _others_of(matched) if is_rounded(matched.changed) else None
+    for name, other in matched.diff.pairs.items():
+        node, new = matched.original.graph.node(name), matched.plain.graph.node(other)
+        if node.op_type in _ELEMENTWISE or not _weights(matched, new):
             continue
         layers.append(new)
-        kinds = [change.kind for change in beside.diff.at.get(other, ()) if change.kind in _WORDS]
+        kinds = [change.kind for change in matched.diff.at.get(other, ()) if change.kind in _WORDS]
         if kinds and others is not None:
             kinds = [ChangeKind.WEIGHT] if not others.isdisjoint(new.inputs) else []
         if kinds:
@@ -53,8 +53,8 @@ def extent_of_weights(beside: Correspondence) -> str:
         return ""
     layers.sort(key=lambda node: node.index)
     words = _WORDS[next(iter(seen))] if len(seen) == 1 else _WORDS[ChangeKind.WEIGHT]
-    told = f"{words} in {len(changed)} of {len(layers)} layers"
-    return told + (_meaning(layers, list(changed)) if ChangeKind.WEIGHT in seen else "")
+    extent = f"{words} in {len(changed)} of {len(layers)} layers"
+    return extent + (_meaning(layers, list(changed)) if ChangeKind.WEIGHT in seen else "")
 
 
 def _meaning(layers: list[Node], changed: list[str]) -> str:
@@ -71,8 +71,8 @@ def _meaning(layers: list[Node], changed: list[str]) -> str:
     return ""
 
 
-def _weights(beside: Correspondence, node: Node) -> list[str]:
-    constants = beside.plain.graph.constants
+def _weights(matched: Correspondence, node: Node) -> list[str]:
+    constants = matched.plain.graph.constants
     specs = {name: constants[name] for name in node.inputs if name in constants}
     return [
         name
@@ -81,15 +81,15 @@ def _weights(beside: Correspondence, node: Node) -> list[str]:
     ]
 
 
-def _others_of(beside: Correspondence) -> frozenset[str]:
-    """Return the quantized weights of which most rows are further from their original than rounding brings them."""
-    weights, graph = beside.weights(), beside.paired.graph
+def _others_of(matched: Correspondence) -> frozenset[str]:
+    """Return the quantized weights most of whose rows are further from their original than rounding brings them."""
+    weights, graph = matched.weights(), matched.paired.graph
     return frozenset(
         pair.result
         for pair in quantizers(graph)
         if pair.of_weight
         and len(graph.constants[pair.stored].shape or ()) > 1
-        and pair.result in beside.constants
+        and pair.result in matched.constants
         and (pair.result not in weights or is_decisive(share_beyond(graph, pair, weights)))
     )
 
@@ -99,7 +99,7 @@ def extent_of_rows(golden: np.ndarray, found: np.ndarray, feed: Feed, floor: flo
 
     Args:
         golden: An output of the original.
-        found: The same of the file.
+        found: That output of the file.
         feed: The inputs.
         floor: Noise floor of the output.
     """

@@ -1,7 +1,7 @@
-"""The mistake in folding a BatchNormalization into the op before it: told by the factors and the bias.
+"""The mistake in folding a BatchNormalization into the op before it, found by the factors and the bias.
 
 Folding multiplies each output channel by ``scale / sqrt(variance + epsilon)`` and adds ``shift - mean * factor``. The
-factors that a file has say what its author took for them; so does what its bias is made of.
+factors in the file show which values its author used; so does the formula that its bias fits.
 """
 
 from collections.abc import Iterator
@@ -14,23 +14,23 @@ from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.values.text import magnitude
 
 _EQUAL = 1e-4
-"""Relative RMS error up to which numbers are what a formula gives: float32 and a few operations."""
+"""Relative RMS error up to which numbers fit a formula: float32 and a few operations."""
 
 
-def misfolded(model: Model, beside: Correspondence, name: str) -> str:
+def misfolded(model: Model, matched: Correspondence, name: str) -> str:
     """Return how a node of a file folds a BatchNormalization wrongly, as ``folds ...``; empty where it does not.
 
     Args:
         model: The original with its BatchNormalizations.
-        beside: The original with them folded, and the file.
+        matched: The original with them folded, and the file.
         name: A node of the file.
     """
-    own = next((old for old, new in beside.diff.pairs.items() if new == name), "")
+    own = next((old for old, new in matched.diff.pairs.items() if new == name), "")
     if own not in model.graph or (norm := _norm_behind(model, model.graph.node(own))) is None:
         return ""
-    before, after = model.graph.node(own), beside.plain.graph.node(name)
+    before, after = model.graph.node(own), matched.plain.graph.node(name)
     weight, bias = _constant(model, before, 1), _constant(model, before, 2)
-    given, added = _constant(beside.plain, after, 1), _constant(beside.plain, after, 2)
+    given, added = _constant(matched.plain, after, 1), _constant(matched.plain, after, 2)
     gain, shift, mean, variance = (_constant(model, norm, place) for place in range(1, 5))
     if weight is None or given is None or weight.shape != given.shape or gain is None or variance is None:
         return ""
@@ -42,11 +42,11 @@ def misfolded(model: Model, beside: Correspondence, name: str) -> str:
     if not _is_equal(factors[:, None] * rows, others):
         return ""
     epsilon = float(norm.attributes.get("epsilon", 1e-5))  # type: ignore[arg-type]
-    told = [next(_factor_words(factors, gain, variance, epsilon), "")]
+    mistakes = [next(_factor_words(factors, gain, variance, epsilon), "")]
     before_it = np.zeros_like(mean) if bias is None else bias
-    told.append(_bias_words(np.zeros_like(mean) if added is None else added, factors, shift, mean, before_it))
-    said = "; ".join(filter(None, told))
-    return f"folds BatchNormalization '{norm.name}' wrongly: {said}" if said else ""
+    mistakes.append(_bias_words(np.zeros_like(mean) if added is None else added, factors, shift, mean, before_it))
+    words = "; ".join(filter(None, mistakes))
+    return f"folds BatchNormalization '{norm.name}' wrongly: {words}" if words else ""
 
 
 def _factor_words(factors: np.ndarray, gain: np.ndarray, variance: np.ndarray, epsilon: float) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Figures of a file that differs from its source: its outputs and tensors on the reference engine.
 
-A verdict that two files differ is reached before the target is asked anything. What the reader wants to see is where
-they part, and by how much, with no engine in it.
+A verdict that two files differ is reached before the target runs. The figures show the place and the size of the
+difference, with no engine in it.
 """
 
 import contextlib
@@ -31,16 +31,16 @@ from tensortriage.runs.budget import BudgetSpent
 
 def with_other_file(inv: Investigation, evidence: Evidence) -> Evidence:
     """Return evidence with the figures of the target's own file, where nothing was measured of it yet."""
-    beside, part = evidence.model_diff, evidence.wrong_part
-    if evidence.results or (beside is None and part is None):
+    matched, part = evidence.model_diff, evidence.wrong_part
+    if evidence.results or (matched is None and part is None):
         return evidence
     with contextlib.suppress(TriageError, BudgetSpent, Unsound):
-        return evidence.with_(**(_of_network(inv, part) if beside is None and part else _of_file(inv, beside)))
+        return evidence.with_(**(_of_network(inv, part) if matched is None and part else _of_file(inv, matched)))
     return evidence
 
 
 def _of_network(inv: Investigation, part: WrongPart) -> Findings:
-    """Return how far what PyTorch's network makes is from the exported model's values on the feed that was compared."""
+    """Return the difference between PyTorch's network and the exported model's values on the feed that was compared."""
     floors, golden = output_floors(inv), inv.golden.of(part.feed)
     outputs = {spec.name: part.values[spec.name] for spec in inv.model.outputs if spec.name in part.values}
     measured = measured_outputs(inv, part.feed, outputs, spec=inv.question.network)
@@ -48,10 +48,10 @@ def _of_network(inv: Investigation, part: WrongPart) -> Findings:
     return _findings(inv, [judge(inv, part.feed, measured, floors)], floors, _measured(pairs))
 
 
-def _of_file(inv: Investigation, beside: Correspondence | None) -> Findings:
+def _of_file(inv: Investigation, matched: Correspondence | None) -> Findings:
     """Return how far the target's file is from the original, on the reference engine."""
-    assert beside is not None, "else there is no file"
-    reference, file = inv.question.reference, beside.changed
+    assert matched is not None, "else there is no file"
+    reference, file = inv.question.reference, matched.changed
     floors, results = output_floors(inv), []
     for feed in inv.question.feeds:
         fed = check_feed(feed, file.inputs, casting=Casting.ROUND)
@@ -61,7 +61,7 @@ def _of_file(inv: Investigation, beside: Correspondence | None) -> Findings:
     worst = worst_result(tuple(results)).feed
     fed = check_feed(worst, file.inputs, casting=Casting.ROUND)
     shown, golden = set(markable(file)), inv.golden.of(worst)
-    alike = {own: theirs for own, theirs in beside.diff.values.items() if own in shown and theirs in golden}
+    alike = {own: theirs for own, theirs in matched.diff.values.items() if own in shown and theirs in golden}
     values = inv.lab.values(reference, file, fed, list(alike))
     pairs = {theirs: (np.asarray(golden[theirs]), np.asarray(values[own])) for own, theirs in alike.items()}
     return _findings(inv, results, floors, _measured(pairs))

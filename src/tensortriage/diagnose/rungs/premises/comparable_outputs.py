@@ -36,7 +36,7 @@ ABOVE = "does the output differ by more than fp32 engines do?"
 def reference_is_sound(inv: Investigation, _: Evidence) -> Answer | Conclusion | None:
     """Run the reference on every feed; its outputs must be free of NaN. Constant ones are seen to by `says_nothing`.
 
-    Data that were made up are generated again where they do not run or say nothing.
+    Data that were made up are generated again where they do not run or are uninformative.
     """
     if (anew := made_up_anew(inv, SOUND)) is not None:
         return anew

@@ -1,7 +1,7 @@
-"""Data that we made up are never to blame: where they do not run, end in NaN, or say nothing, others are made up.
+"""Made-up data are never to blame: where they do not run, end in NaN, or are uninformative, others are made up.
 
 Candidates are tried in order on the reference, each a question like any other; the diagnosis continues with the first
-that runs and says something. Where none does, the user is asked for data.
+that runs and is informative. Where none does, the user is asked for data.
 """
 
 import dataclasses
@@ -135,7 +135,7 @@ def says_more_than_noise(inv: Investigation, evidence: Evidence) -> Answer | Con
         VerdictKind.INCONCLUSIVE,
         OBSERVED,
         f"these data make the answer noise: at output '{noisy}' healthy engines differ by {error_size(floor)} of it, "
-        f"on each of {tried + 1} made-up feeds; {inv.question.target} is within that, which says nothing; "
+        f"on each of {tried + 1} made-up feeds; {inv.question.target} is within that, which proves nothing; "
         "give real data",
         next=[
             command_without_inputs(inv.question, "diagnose", "--target", str(inv.question.target), REAL_DATA, "INPUTS")
@@ -175,7 +175,7 @@ def _chosen(inv: Investigation, noisy: str, feed: Feed, tried: int) -> None:
 
 
 def noisy_output(inv: Investigation, floors: Floors) -> str | None:
-    """Return an output of floats whose floor is a tenth of its signal or more, or no number; None for none."""
+    """Return an output of floats whose floor is a tenth of its signal or more, or NaN or Inf; None for none."""
     floats = [spec.name for spec in inv.model.outputs if spec.dtype is not None and spec.dtype.is_float]
     return next((name for name in floats if name in floors.fp32 and is_noise(floors.fp32[name])), None)
 

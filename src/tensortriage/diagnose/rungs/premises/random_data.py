@@ -1,10 +1,10 @@
 """Do made-up data fail where real data pass? Then the inputs are to blame, not the engine.
 
 Random numbers drive a model where it was never meant to work: sums that cancel, logits without a winner, masks that
-hide everything. A user who meets the failure on such data alone should be told so, and a user whose real data pass
+hide everything. A user who meets the failure on such data alone should know that, and a user whose real data pass
 should know that a test on random data would not.
 
-Inputs of one value everywhere are no real data: where made-up ones fail, or cannot be asked, nothing was shown.
+Inputs of one value everywhere are no real data: where made-up ones fail, or cannot run, nothing was shown.
 """
 
 import dataclasses
@@ -149,8 +149,8 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
 def excused(inv: Investigation, result: FeedResult) -> list[Explanation]:
     """Return the freedoms of hardware and integer arithmetic that explain the outputs on a feed.
 
-    No op is asked about here, so what an engine's accumulators or shortened operands cost on these data is not known
-    otherwise: any freedom counts.
+    No op is examined here, so the cost of an engine's accumulators or shortened operands on these data is unknown: any
+    freedom counts.
     """
     judge = judge_of(inv, result)
     left = judge.standing_out

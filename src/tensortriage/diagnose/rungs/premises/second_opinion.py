@@ -1,7 +1,7 @@
 """Is the reference itself right? It is judged by the envelope first, and by other implementations where it is outside.
 
-A reference outside the envelope of its own model is not the truth. Which op is it, and with whom do independent
-implementations side? The same is asked at the op that a target is about to be blamed for.
+A reference outside the envelope of its own model is not the truth. Which op is it, and which side do independent
+implementations take? The same question decides at the op that a target is about to be blamed for.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ from tensortriage.values.text import enumeration, error_size
 
 QUESTION = "does the reference compute what the model defines?"
 MOST_DOUBTED = 8
-"""Ops at which the others are asked, those farthest beyond their limit first."""
+"""Ops at which the other implementations run, those furthest beyond their limit first."""
 
 
 @rung(
@@ -108,8 +108,8 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
         inv: The investigation.
         feed: The feed on which the op is wrong.
         value: Its result.
-        error: Relative error of that result on the target: where the reference is off by no more than a tenth of it,
-            the target is wrong all the same.
+        error: The target's relative error there: where the reference is off by no more than a tenth of it, the target
+            is wrong all the same.
     """
     question = "is the target wrong there, or the reference?"
     try:

@@ -1,7 +1,7 @@
-"""At which shapes does it fail? The deployed target on one feed for every combination of sizes that was asked for.
+"""At which shapes does it fail? The deployed target on one feed for every combination of the requested sizes.
 
-Engines pick other kernels for other shapes, so a model may fail at batch 8 and pass at batch 1. Every shape is asked,
-whatever happens at the others; one that fails is looked into as if it had been given as data.
+Engines pick other kernels for other shapes, so a model may fail at batch 8 and pass at batch 1. Every shape is run,
+whatever happens at the others; one that fails is diagnosed as if it had been given as data.
 """
 
 from collections.abc import Sequence
@@ -115,8 +115,8 @@ def in_words(rows: Sequence[ShapeRow]) -> str:
     rest = f"; {left} could not be tried" if left else ""
     if not bad:
         return f"at none of {len(rows) - left}{rest}"
-    told = [f"{row.shape} ({error_size(row.error) if row.outcome == 'wrong' else row.outcome})" for row in bad[:8]]
+    failing = [f"{row.shape} ({error_size(row.error) if row.outcome == 'wrong' else row.outcome})" for row in bad[:8]]
     more = f" and {len(bad) - 8} more" if len(bad) > 8 else ""
     passing = [row.shape for row in rows if row.outcome in PASSING]
     good = f"; it passes at {', '.join(passing[:8])}" if passing else "; it passes at none"
-    return f"at {', '.join(told)}{more}{good}{rest}"
+    return f"at {', '.join(failing)}{more}{good}{rest}"

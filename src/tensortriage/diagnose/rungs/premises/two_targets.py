@@ -1,9 +1,9 @@
-"""Two targets, one question: of two versions, precisions or devices, what changed first, and who is right?
+"""Two targets, one question: of two versions, precisions or devices, what changed first, and which one is right?
 
-Both run the same model on the same feed. The first value, in topological order, in which they differ by more than two
-healthy engines may is where they part; the plans tell what is fused, computed in another format, or by another kernel.
-Each is judged by the envelope of the model in its own format, so neither has to be right. The ladder continues with
-the one that is outside.
+Both run the same model on the same feed. They part at the first value, in topological order, in which they differ by
+more than two healthy engines may; the plans show whether it is fused, computed in another format, or by another kernel.
+Each is judged by the envelope of the model in its own format, so neither has to be right. The ladder continues with the
+one that is outside.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ class ValueRow:
     Attributes:
         value: Its name.
         difference: Relative RMS difference of the two, of the first one's RMS.
-        allowed: What both may be off by on healthy engines, together.
+        allowed: The sum of both healthy errors.
         errors: Relative error of each against the model's own evaluation, by spec.
         outside: The targets that are outside the envelope of the model in their format.
         shapes: How their shapes or kinds of type differ, in words; empty when they do not.
@@ -80,7 +80,7 @@ class PlanChange:
 
 @rung(AGREE, gives=("two_targets",), cost="a run of both targets")
 def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
-    """Find what changed first between the target and the one it is compared with, and continue with the guilty one."""
+    """Find the first change between the target and the one it is compared with, and continue with the guilty one."""
     against = inv.question.against
     if against is None:
         return None
@@ -119,13 +119,13 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
     if row is not None and node is not None:
         place = f"they diverge first in '{row.value}' ({node.op_type} '{node.name}'), {row.apart}"
     changes = _plan_changes(inv, targets)
-    told = "".join(
+    words = "".join(
         f"; {change.what} of {', '.join(change.nodes[:4])}: {change.before} -> {change.after}"
         for change in _told(changes, node if row else None)
     )
-    plans = told if changes is not None else "; the plans do not show it"
+    plans = words if changes is not None else "; the plans do not show it"
     inv.record.answered("what changed first?", f"{place}{plans}", value=row, plan=(changes or [])[:20])
-    return f"{place}{told}"
+    return f"{place}{words}"
 
 
 def _gives_outputs(inv: Investigation, spec: EngineSpec) -> bool:

@@ -1,7 +1,7 @@
-"""A floor of a tenth of the signal, NaN or Inf proves no engine right: what amplifies rounding, and is any op wrong?
+"""A floor of a tenth of the signal, NaN or Inf proves no engine right: which op amplifies rounding, and is any wrong?
 
-Made-up data are then generated again (`made_up_anew`). The user's own are what they are: the op is named behind which
-healthy engines part, and an output that is lost, as of a number cast to an integer that rounding tips over, is lost.
+Made-up data are then generated again (`made_up_anew`). The user's own stay: the op behind which healthy engines part is
+named, and an output that is lost, as when rounding tips a number that is cast to an integer, is lost.
 """
 
 import math
@@ -55,7 +55,7 @@ def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         wrong_alone=guilty,
     )
     lost = is_lost(error) and not guilty
-    told = f"{inv.question.target} {result.in_words(output)}"
+    words = f"{inv.question.target} {result.in_words(output)}"
     healthy = "every op in isolation is as close as on a healthy engine" if alone is not None else (
         f"the ops could not be run alone: {seen.refused}"
     )  # fmt: skip
@@ -66,7 +66,7 @@ def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     return Conclusion(
         VerdictKind.ROUNDING if lost else VerdictKind.INCONCLUSIVE,
         AMPLIFIED if alone is not None and not guilty else AMPLIFIED_UNPROVEN,
-        f"these data make the answer noise: {differ}{where}; {told}; {healthy}",
+        f"these data make the answer noise: {differ}{where}; {words}; {healthy}",
         culprits=[culprit] if culprit is not None else [],
         next=[layers_command(inv.question)],
         allowed_by=() if guilty else (ORDERS,),

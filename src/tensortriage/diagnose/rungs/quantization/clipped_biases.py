@@ -1,7 +1,7 @@
 """Biases that int32 cannot hold: a bias is stored in steps of its channel's weights times those of the input.
 
 Where a channel's weights are near 0 (a BatchNormalization that silenced it was folded), its steps are so small that the
-bias lies beyond int32, whose end is stored instead: all that such a channel has is lost.
+bias lies beyond int32, whose end is stored instead: that channel loses its whole signal.
 """
 
 import numpy as np

@@ -1,12 +1,12 @@
-"""Do int8 kernels run out of int16? What a processor without VNNI does to products of 8-bit numbers.
+"""Do int8 kernels overflow int16? The effect of a processor without VNNI on products of 8-bit numbers.
 
 Kernels for x86 without VNNI add pairs of products in saturating int16, so that a sound quantized model with large
-weights loses what does not fit (`tensortriage.compare.quantization.int16_sums`). The proof is the cure: weights in
-uint8 stand for the same numbers and are multiplied by other kernels, so that nothing but this can be gone with them; of
-weights in 7 bits every pair fits.
+weights loses the excess (`tensortriage.compare.quantization.int16_sums`). The proof is the cure: weights in uint8 stand
+for the same numbers and are multiplied by other kernels, so that nothing else can disappear with them; of weights in 7
+bits every pair fits.
 
-A reference that loses anything is none: float64 takes its place. A target is to blame where it loses more than
-rounding to 8 bits costs anyway; what is less than that, the judge allows (row ``int16-sums`` of the registry).
+A reference with such losses is no reference: float64 takes its place. A target is to blame where it loses more than the
+cost of rounding to 8 bits; the judge allows less than that (row ``int16-sums`` of the registry).
 """
 
 import dataclasses
@@ -116,10 +116,10 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     first = next(iter(beyond))
     answer = "no" if is_decisive(explained) else "not in every op, but that does not explain the error"
     left = before * (1.0 - explained) ** 0.5
-    told = f"with {cure.words} target and reference differ by {error_size(left)} instead of {error_size(before)}"
+    words = f"with {cure.words} target and reference differ by {error_size(left)} instead of {error_size(before)}"
     inv.record.answered(
         QUESTION,
-        f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; {told}",
+        f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; {words}",
         error=before,
         error_without=left,
         sums={name: {"largest": s.largest, "saturated": s.saturated, "error": s.error} for name, s in beyond.items()},
@@ -136,7 +136,7 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
         VerdictKind.QUANTIZATION,
         blamed(explained),
         f"{target} adds products of 8-bit numbers in saturating int16 on this processor, which has no VNNI: in "
-        f"{culprits[0].op_type} '{first}' {culprits[0].reason}; {told}, in output '{output}'",
+        f"{culprits[0].op_type} '{first}' {culprits[0].reason}; {words}, in output '{output}'",
         culprits=culprits,
         next=[
             triage_command(inv.question, "diagnose", "--target", str(target), "--fix", "exact_sums.onnx"),

@@ -1,9 +1,9 @@
-"""Does the target leave quantizers out? A pair of QuantizeLinear and DequantizeLinear is taken for nothing then.
+"""Does the target leave quantizers out? Then it treats pairs of QuantizeLinear and DequantizeLinear as nothing.
 
 Within the range of a pair that costs no more than its rounding, and nobody notices. A value beyond the range is cut off
 by the pair and passes where it is left out. So where numbers lie beyond, the model is run on the reference without its
-pairs, and without those behind its inputs kept (engines that are handed a part of a model get its inputs quantized by
-who hands it over); what agrees with the target is what the target ran.
+pairs, and again with only those behind its inputs (an engine that gets a part of a model may receive its inputs
+quantized); the variant that agrees with the target is the one that the target ran.
 """
 
 import dataclasses
@@ -46,7 +46,7 @@ class LeftOut:
         """The target's behaviour, as a clause."""
         return (
             f"it leaves out {len(self.pairs)} of {self.of} pairs of QuantizeLinear and DequantizeLinear, which cut "
-            f"off what lies beyond their range ({percent(self.share)} of '{self.value}')"
+            f"off values beyond their range ({percent(self.share)} of '{self.value}')"
         )
 
 
@@ -56,7 +56,7 @@ def pairs_left_out(inv: Investigation, feed: Feed, result: FeedResult) -> LeftOu
     Args:
         inv: The investigation.
         feed: A feed on which the target fails.
-        result: How; its floors hold what the target's format is predicted to cost.
+        result: How they fail; its floors hold the predicted cost of the target's format.
     """
     pairs = [pair for pair in quantizers(inv.model.graph) if not pair.of_weight and not pair.dtype.is_float]
     beyond = dict(_shares(inv, feed, pairs))

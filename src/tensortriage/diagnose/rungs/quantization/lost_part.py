@@ -1,7 +1,8 @@
 """Is a part of an output lost, though the whole is not? Then the file is useless for a reader of that part.
 
-Parts are what the graph puts together (`tensortriage.model.inspect.output_parts`), never slices by their magnitude: the
-tiny classes of a Softmax are lost in sound files too. A part that is noise in the original model cannot be lost.
+Parts are the tensors that the graph puts together (`tensortriage.model.inspect.output_parts`), never slices by their
+magnitude: the tiny classes of a Softmax are lost in sound files too. A part that is noise in the original model cannot
+be lost.
 """
 
 import dataclasses
@@ -29,7 +30,6 @@ class LostPart:
     """A part of an output that a file loses.
 
     Attributes:
-        part: The part.
         error: Relative error of the part.
         others: RMS of the largest of the other parts.
         own: RMS of this one.
@@ -70,8 +70,8 @@ def lost_part(inv: Investigation, file: Model, fed: Feed) -> LostPart | None:
     for part in setting.parts:
         error = error_of(figures[part.name]) if part.name in figures else 0.0
         if math.isfinite(error) and is_lost(error):
-            beside = [p.name for p in setting.parts if p.output == part.output and p is not part]
-            others = max(figures[name].reference_rms for name in beside)
+            siblings = [p.name for p in setting.parts if p.output == part.output and p is not part]
+            others = max(figures[name].reference_rms for name in siblings)
             lost.append(LostPart(part, error, others, figures[part.name].reference_rms))
     floors = fp32_floors(setting, [each.part.output for each in lost]) if lost else {}
     return max(

@@ -1,4 +1,4 @@
-"""What does rounding a network to its file cost, which ops cost most, and is an answer left at all?
+"""What is the cost of rounding a network to its file, by op, and is any signal left?
 
 A file may stand for its network and still be useless: a mask of -1e9 that shares a scale with scores of 3 leaves
 nothing of them. No engine is to blame for that, and no engine need be asked. From a tenth of the signal on, the ops
@@ -35,7 +35,7 @@ from tensortriage.model.transforms.widen import stores_narrow
 from tensortriage.values.text import error_size, magnitude, percent
 
 _MOST = 0.5
-"""Share of its elements above which something is told of a constant as a whole: of most, not of some."""
+"""Share of its elements from which a finding is about a constant as a whole: most of them."""
 
 QUESTION = "how much of the signal does rounding cost?"
 FEW_STEPS = 2
@@ -52,10 +52,10 @@ _NAMED = 10
 )
 def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Return the cost of rounding a network to a file; a verdict if it destroys the answer."""
-    beside, standing = evidence.model_diff, evidence.unrounded_match
-    if beside is None or not evidence.same_network:
+    matched, standing = evidence.model_diff, evidence.unrounded_match
+    if matched is None or not evidence.same_network:
         return None
-    file, feed = beside.changed, inv.question.feeds[0]
+    file, feed = matched.changed, inv.question.feeds[0]
     try:
         errors = output_errors(inv, file, feed)
         fed = check_feed(feed, file.inputs, casting=Casting.ROUND)
@@ -88,7 +88,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         return _narrowed(inv, evidence, output, error, lost, apart)
     costs = rounding_costs(inv, file, fed, output, unrounded=standing.unrounded)
     weights = {pair.dequantize: pair.result for pair in quantizers(file.graph) if pair.of_weight}
-    known = {name: array for name, array in beside.weights().items() if name in weights.values()}
+    known = {name: array for name, array in matched.weights().items() if name in weights.values()}
     rounding = [each for each in costs if not each.of_weight or weights.get(each.node.name) in known]
 
     def restored(some: Sequence[RoundingCost]) -> Model:
@@ -102,7 +102,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         names = ", ".join(f"'{each.node.name}'" for each in rounding[:best][:3])
         more = f" and {best - 3} more" if best > 3 else ""
         tried = f"; without the quantizer{'s' * (best > 1)} at {names}{more} it falls to {error_size(gains[best])}"
-    culprits = [_culprit(inv, beside, fed, each) for each in costs[:_NAMED]]
+    culprits = [_culprit(inv, matched, fed, each) for each in costs[:_NAMED]]
     first = f"; most is lost at {culprits[0].op_type} '{culprits[0].node}': {culprits[0].reason}" if culprits else ""
     shown = {each.node.name: each.error for each in costs[:_NAMED]}
     inv.record.answered(QUESTION, f"{lost}{first}{tried}", **apart, alone=shown, without_the_first=gains)
@@ -197,17 +197,19 @@ def _excluded(file: Model, costs: Sequence[RoundingCost]) -> Model | None:
     return bypass(file, {}, only=names) if len(names) == len(rounding) else None
 
 
-def _culprit(inv: Investigation, beside: Correspondence, feed: Feed, cost: RoundingCost) -> Culprit:
+def _culprit(inv: Investigation, matched: Correspondence, feed: Feed, cost: RoundingCost) -> Culprit:
     """Return a costly op as a culprit, with the problem in its values."""
     node = cost.node
     does = "rounds its weights, which alone costs" if cost.of_weight else "rounds its values, which alone costs"
     reason = f"{does} {error_size(cost.error)}"
-    steps = (each for each in beside.paired.graph.nodes if is_quantizer(each, "QuantizeLinear"))
-    quantizer = next((each for each in steps if beside.in_file(each.name).name == node.name), None)
-    told = _spread(inv, beside.paired, feed, quantizer.inputs) if not cost.of_weight and quantizer else ""
+    steps = (each for each in matched.paired.graph.nodes if is_quantizer(each, "QuantizeLinear"))
+    quantizer = next((each for each in steps if matched.in_file(each.name).name == node.name), None)
+    told = _spread(inv, matched.paired, feed, quantizer.inputs) if not cost.of_weight and quantizer else ""
     if cost.of_weight:
-        pairs = (each for each in quantizers(beside.paired.graph) if beside.in_file(each.dequantize).name == node.name)
-        told = next((starved_channels(beside.paired, pair) for pair in pairs), "")
+        pairs = (
+            each for each in quantizers(matched.paired.graph) if matched.in_file(each.dequantize).name == node.name
+        )
+        told = next((starved_channels(matched.paired, pair) for pair in pairs), "")
     reason += f": {told}" if told else ""
     return Culprit(node.name, node.op_type, node.outputs[0], influence=cost.error, reason=reason)
 
@@ -285,17 +287,17 @@ def _narrowed(
     )
 
 
-def vanished(beside: Correspondence) -> list[tuple[float, str, tuple[str, str]]]:
+def vanished(matched: Correspondence) -> list[tuple[float, str, tuple[str, str]]]:
     """Return the narrow constants that became mostly zero or subnormal, with their readers, worst first."""
-    graph, found = beside.changed.graph, []
+    graph, found = matched.changed.graph, []
     for name, spec in graph.constants.items():
         user = next(iter(graph.consumers(name)), None)
         if spec.dtype is None or not spec.dtype.is_float or spec.dtype.bits != 16 or user is None:
             continue
         array = graph.weight(name).astype(np.float64)
         share = float(np.mean(np.abs(array) < float(spec.dtype.finfo.smallest_normal))) if array.size > 1 else 0.0
-        before = beside.constants.get(name)
-        was = beside.original.graph.weight(before) if before else array
+        before = matched.constants.get(name)
+        was = matched.original.graph.weight(before) if before else array
         if share > _MOST and was.any():
             found.append((share, name, (user.name, user.op_type)))
     return sorted(found, reverse=True)

@@ -16,17 +16,16 @@ from tensortriage.model.similarity.correspondence import Correspondence
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Quantization:
-    """A quantized model beside the original, both run on a feed by the reference.
+    """A quantized model next to the original, both run on a feed by the reference.
 
     Attributes:
-        beside: The two models.
-        feed: The feed.
+        matched: Both models, with their nodes matched.
         weights: The original's numbers by the result of the DequantizeLinear.
         errors: Relative errors of the outputs of the quantized model.
         floors: fp32 floors of the outputs of the original.
     """
 
-    beside: Correspondence
+    matched: Correspondence
     feed: Feed
     weights: Mapping[str, np.ndarray]
     errors: Mapping[str, float]
@@ -34,10 +33,10 @@ class Quantization:
 
     def errors_of(self, inv: Investigation, weights: Mapping[str, np.ndarray]) -> dict[str, float]:
         """Return the errors of outputs without any quantizer, with weights in place of the quantized ones."""
-        return output_errors(inv, self.beside.unquantized(weights), self.feed)
+        return output_errors(inv, self.matched.unquantized(weights), self.feed)
 
     def most_explained(self, own: Mapping[str, float]) -> tuple[str, float]:
-        """Return the output of whose error other errors explain most, and how much of it."""
+        """Return the output whose error other errors explain most, and that share."""
         shares = {name: (own[name] / error) ** 2 for name, error in self.errors.items() if 0.0 < error < np.inf}
         output = max(shares or self.errors, key=lambda name: shares.get(name, 0.0))
         return output, min(shares.get(output, 0.0), 1.0)

@@ -1,9 +1,9 @@
-"""Are the quantized weights those of the reference's model? Asked of a quantization whose quantizers fit.
+"""Are the quantized weights those of the reference's model? Asked when all quantizers fit.
 
-Rounding moves a number by half a step at most, and only what is cut off by more. So where half of the numbers of a row
+Rounding moves a number by half a step at most; only cutting off moves it further. So where half of the numbers of a row
 or column are more than a step away from the original's, the integers were made of other numbers. Without any quantizer
 these weights alone must then make most of the difference between the two models: tools that quantize may move weights
-together, which leaves the model what it was, or make up for the errors of others. Where all numbers of a row are
+together, which leaves the model equivalent, or compensate for the errors of others. Where all numbers of a row are
 another row's, or a multiple of their own, no such tool made them, and it is enough that they move the outputs by more
 than their rounding does: weights that were rescaled together do not.
 """
@@ -43,8 +43,8 @@ def of_other_weights(inv: Investigation, small: Quantization, *, same: bool | No
     Raises:
         EngineError: When the reference cannot run a model.
     """
-    beside, weights, before = small.beside, small.weights, small.errors
-    graph = beside.paired.graph
+    matched, weights, before = small.matched, small.weights, small.errors
+    graph = matched.paired.graph
     away = {pair.result: share for pair in quantizers(graph) if (share := share_beyond(graph, pair, weights)) > 0.0}
     if not away:
         if same is False:
@@ -75,14 +75,14 @@ def of_other_weights(inv: Investigation, small: Quantization, *, same: bool | No
             f"{error_size(before.get(output, own[output]))}"
         )
     ordered = sorted(away.items(), key=lambda item: (item[0] not in moves, -item[1]))
-    culprits = [_culprit(beside, name, share, moves.get(name, ())) for name, share in ordered]
-    return _verdict(inv, beside, explained, culprits, f"without any quantizer such weights {makes}")
+    culprits = [_culprit(matched, name, share, moves.get(name, ())) for name, share in ordered]
+    return _verdict(inv, matched, explained, culprits, f"without any quantizer such weights {makes}")
 
 
 def _of_other_numbers(inv: Investigation, small: Quantization) -> Conclusion | None:
     """Return the verdict that single numbers of weights are others than the original's; None when none matter."""
-    beside, weights, before = small.beside, small.weights, small.errors
-    graph = beside.paired.graph
+    matched, weights, before = small.matched, small.weights, small.errors
+    graph = matched.paired.graph
     there, counts = dict(weights), {}
     for pair in quantizers(graph):
         numbers = _numbers(graph, pair, weights)
@@ -107,17 +107,17 @@ def _of_other_numbers(inv: Investigation, small: Quantization) -> Conclusion | N
     ordered = sorted(counts, key=lambda name: -counts[name] / weights[name].size)
     among = {name: f"{counts[name]} of {weights[name].size} numbers" for name in ordered}
     reasons = {name: f"has a weight '{name}' of which {among[name]} are not the original's rounded" for name in ordered}
-    culprits = [_reader(beside, name, reason) for name, reason in reasons.items()]
-    return _verdict(inv, beside, explained, culprits, f"without any quantizer such numbers {makes}")
+    culprits = [_reader(matched, name, reason) for name, reason in reasons.items()]
+    return _verdict(inv, matched, explained, culprits, f"without any quantizer such numbers {makes}")
 
 
 def _verdict(
-    inv: Investigation, beside: Correspondence, explained: float, culprits: Sequence[Culprit], makes: str
+    inv: Investigation, matched: Correspondence, explained: float, culprits: Sequence[Culprit], makes: str
 ) -> Conclusion:
     """Return the verdict on ops that read other weights."""
     first = culprits[0]
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
-    target, reference = str(beside.changed.path), str(inv.question.reference)
+    target, reference = str(matched.changed.path), str(inv.question.reference)
     return Conclusion(
         VerdictKind.MODEL_CHANGED,
         blamed(explained),
@@ -143,7 +143,7 @@ def _beyond_rounding(
     They do not where two weights were rescaled together, to share the range of integers between them.
     """
     weights, floors = small.weights, small.floors
-    graph, golden = small.beside.paired.graph, inv.golden.outputs(small.feed)
+    graph, golden = small.matched.paired.graph, inv.golden.outputs(small.feed)
     pairs = {pair.result: pair for pair in quantizers(graph)}
     there = {name: dequantized(graph, pairs[name]) for name in away if weights[name].ndim < 2}  # biases, in fine steps
     rounded: dict[str, np.ndarray] = {}
@@ -190,22 +190,22 @@ def share_beyond(graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray
     return max(beyond_a_step(np.moveaxis(away, axis, 0).reshape(away.shape[axis], -1)) for axis in (0, was.ndim - 1))
 
 
-def _culprit(beside: Correspondence, value: str, share: float, moves: Sequence[WeightMove]) -> Culprit:
+def _culprit(matched: Correspondence, value: str, share: float, moves: Sequence[WeightMove]) -> Culprit:
     """Return the op that reads a weight."""
     where = "all its rows or columns" if share == 1.0 else f"{percent(share)} of its rows or columns"
     reason = f"has a weight '{value}' that is not the original's rounded: in {where} it is more than a step away"
-    if clipped := at_the_ends(beside.paired.graph, value):
-        return _reader(beside, value, clipped)
+    if clipped := at_the_ends(matched.paired.graph, value):
+        return _reader(matched, value, clipped)
     if moves:
         more = f", and similarly {len(moves) - 1} more" if len(moves) > 1 else ""
         reason += f"; {moves[0].words}{more}"
-    return _reader(beside, value, reason)
+    return _reader(matched, value, reason)
 
 
-def _reader(beside: Correspondence, value: str, reason: str) -> Culprit:
+def _reader(matched: Correspondence, value: str, reason: str) -> Culprit:
     """Return the op that reads a weight as a culprit."""
-    graph = beside.paired.graph
+    graph = matched.paired.graph
     reader = next(iter(graph.consumers(value)), None) or graph.producer(value)
     assert reader is not None
-    user = beside.in_file(reader.name)
+    user = matched.in_file(reader.name)
     return Culprit(user.name, user.op_type, user.outputs[0], reason=reason, change="weight")

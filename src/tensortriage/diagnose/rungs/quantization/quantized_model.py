@@ -1,10 +1,9 @@
 """Is the target's model the reference's, quantized, and do its quantizers fit the values they quantize?
 
-A model with QuantizeLinear and DequantizeLinear pairs computes something else than the model it was made from, on any
-engine. Three runs of the reference tell why: without its pairs it must be the original (else it is another model); the
-numbers that reach each pair tell how far it is from the best of its kind
-(`tensortriage.compare.quantization.quantizer_fit`); and with the worst ones calibrated the outputs must come back (else
-the bits are too few, which is nobody's mistake).
+A model with QuantizeLinear and DequantizeLinear pairs computes something else than its original, on any engine. Three
+runs of the reference show why: without its pairs it must be the original (else it is another model); the numbers that
+reach each pair show how far it is from the best of its kind (`tensortriage.compare.quantization.quantizer_fit`); and
+with the worst ones calibrated the outputs must come back (else the bits are too few, which is no mistake).
 """
 
 import dataclasses
@@ -55,7 +54,7 @@ from tensortriage.runs.questions.suggested_commands import command_without_input
 from tensortriage.values.text import error_size, percent
 
 MOST_PAIRS = 12
-"""Quantizers that do not fit whose harm is measured one by one, those farthest from the best first."""
+"""Unfit quantizers whose harm is measured one by one, those furthest from the best first."""
 
 
 @rung(
@@ -76,29 +75,29 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     Where they are sound, that is a finding, and the diagnosis continues with the target's model: the engine must
     compute that.
     """
-    beside = evidence.model_diff
-    if beside is None:
+    matched = evidence.model_diff
+    if matched is None:
         return None
-    changed = beside.paired
+    changed = matched.paired
     pairs = quantizers(changed.graph)
     if not pairs or quantizers(inv.model.graph):
         return None
-    feed, weights = inv.question.feeds[0], beside.weights()
+    feed, weights = inv.question.feeds[0], matched.weights()
     if unequal := unequal_pairs(changed.graph, pairs) or rescaled_biases(changed.graph, pairs, weights):
-        return of_unequal(inv, beside, unequal, [inspect_command(inv, beside.changed)])
+        return of_unequal(inv, matched, unequal, [inspect_command(inv, matched.changed)])
     try:
         before = output_errors(inv, changed, feed)
-        plain = beside.unquantized(weights)
+        plain = matched.unquantized(weights)
         without = output_errors(inv, plain, feed)
-        misfits = judged(inv, beside, plain, feed, weights)
+        misfits = judged(inv, matched, plain, feed, weights)
     except EngineError as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     floors = fp32_floors(inv.setting(feed), list(before))
-    small = Quantization(beside, feed, weights, before, floors)
-    matched = all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items())
+    small = Quantization(matched, feed, weights, before, floors)
+    within_floors = all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items())
     same = evidence.unrounded_match is not None and evidence.unrounded_match.is_same
-    if not matched and not same:
+    if not within_floors and not same:
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
         gone = 1.0 - (max(without.values()) / max(before.values())) ** 2
         if not unknown and misfits and is_decisive(gone):
@@ -110,9 +109,9 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     # Weights are known one by one only where nodes were found; those of a file that stands for the network as a whole
     # may be smoothed, equalized or folded.
-    small = small if matched else dataclasses.replace(small, weights={})
-    told = evidence.unrounded_match.is_same if evidence.unrounded_match is not None else None
-    others = functools.partial(of_other_weights, inv, small, same=told)
+    small = small if within_floors else dataclasses.replace(small, weights={})
+    is_same = evidence.unrounded_match.is_same if evidence.unrounded_match is not None else None
+    others = functools.partial(of_other_weights, inv, small, same=is_same)
     try:  # integers of another row fit no scale: they are no matter of calibration
         if any(
             move.other != move.row for m in misfits for move in moves_of(changed.graph, m.pair.result, small.weights)
@@ -138,7 +137,7 @@ def against_itself(
     That is done where most of the difference to the reference's model goes with the quantizers.
     """
     of_plain = inv.about(inv.question.on_model(plain))
-    errors = output_errors(of_plain, small.beside.paired, small.feed)
+    errors = output_errors(of_plain, small.matched.paired, small.feed)
     answer = guilty_pairs(of_plain, dataclasses.replace(small, errors=errors), misfits, count)
     verdict, fitting = answer.verdict, answer.findings.get("calibrated")
     if verdict is None or fitting is None:
@@ -147,7 +146,7 @@ def against_itself(
     fitting = dataclasses.replace(fitting, before=small.errors[fitting.output], after=after)
     words = "; compared with the same model without quantizers, whose weights are not the reference's"
     verdict = dataclasses.replace(
-        verdict, summary=verdict.summary + words, next=(inspect_command(inv, small.beside.changed),)
+        verdict, summary=verdict.summary + words, next=(inspect_command(inv, small.matched.changed),)
     )
     return Answer(verdict, Findings(calibrated=fitting))
 
@@ -161,8 +160,8 @@ def inspect_command(inv: Investigation, changed: Model) -> str:
 
 def guilty_pairs(inv: Investigation, small: Quantization, misfits: Sequence[QuantizerMisfit], count: int) -> Answer:
     """Calibrate the quantizers that do not fit; if that brings the outputs back, they are to blame."""
-    beside, feed, errors = small.beside, small.feed, small.errors
-    changed = beside.paired
+    matched, feed, errors = small.matched, small.feed, small.errors
+    changed = matched.paired
     output = max(errors, key=lambda name: errors[name])
     before = after = errors[output]
     if not is_too_coarse(before):
@@ -174,7 +173,7 @@ def guilty_pairs(inv: Investigation, small: Quantization, misfits: Sequence[Quan
     if not is_decisive(explained):
         known = f"all {count} quantizers fit the values they quantize"
         if misfits:
-            worst = beside.in_file(misfits[0].pair.quantize or misfits[0].pair.dequantize).name
+            worst = matched.in_file(misfits[0].pair.quantize or misfits[0].pair.dequantize).name
             known = f"{len(misfits)} of {count} quantizers could fit better, '{worst}' most"
             known += f", which explains {percent(explained)}"
         pairs = {m.pair.dequantize: facts(m.fit) for m in misfits[:MOST_PAIRS]}
@@ -186,7 +185,7 @@ def guilty_pairs(inv: Investigation, small: Quantization, misfits: Sequence[Quan
     largest = max(influence.values())
     named = [m for m in misfits if counts(influence.get(m.pair.result, 0.0) ** 2 - after**2, largest**2 - after**2)]
     named = sorted(named or misfits[:1], key=lambda m: -influence.get(m.pair.result, 0.0))
-    culprits = [culprit_of(beside, misfit, influence.get(misfit.pair.result)) for misfit in named]
+    culprits = [culprit_of(matched, misfit, influence.get(misfit.pair.result)) for misfit in named]
     first = culprits[0]
     inv.record.answered(
         QUESTION,
@@ -198,7 +197,7 @@ def guilty_pairs(inv: Investigation, small: Quantization, misfits: Sequence[Quan
     )
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     falls = f"the error of output '{output}' falls from {error_size(before)} to {error_size(after)}"
-    reference, file = str(inv.question.reference), str(beside.changed.path)
+    reference, file = str(inv.question.reference), str(matched.changed.path)
     words = (
         f"{first.op_type} '{first.node}'{others} does not fit the values it quantizes: {first.reason}; with "
         f"{'these' if others else 'it'} calibrated on these inputs {falls}"
@@ -216,7 +215,7 @@ def guilty_pairs(inv: Investigation, small: Quantization, misfits: Sequence[Quan
         words,
         culprits=culprits,
         next=[
-            inspect_command(inv, beside.changed),
+            inspect_command(inv, matched.changed),
             triage_command(
                 inv.question, "run", "--reference", reference, "--target", reference, "--target-model", file
             ),
@@ -226,16 +225,16 @@ def guilty_pairs(inv: Investigation, small: Quantization, misfits: Sequence[Quan
 
 
 def judged(
-    inv: Investigation, beside: Correspondence, plain: Model, feed: Feed, weights: Mapping[str, np.ndarray]
+    inv: Investigation, matched: Correspondence, plain: Model, feed: Feed, weights: Mapping[str, np.ndarray]
 ) -> list[QuantizerMisfit]:
     """Return the quantizers that do not fit the numbers which the model without quantizers gives them, worst first."""
-    graph = beside.paired.graph
+    graph = matched.paired.graph
     pairs = quantizers(graph)
     wanted = {pair.value for pair in pairs if not pair.of_weight}
     inner = [value for value in dict.fromkeys(plain.graph.values) if value in wanted - set(graph.constants)]
     shown = inv.lab.values(inv.question.reference, plain, feed, inner, specs={})
     numbers = {name: np.asarray(shown[name]) for name in shown.names()}
-    numbers |= {name: np.maximum(numbers[name], 0) for name in beside.relus & numbers.keys()}
+    numbers |= {name: np.maximum(numbers[name], 0) for name in matched.relus & numbers.keys()}
     return misfits_of(graph, pairs, {**feed.tensors, **numbers}, weights)
 
 
@@ -281,7 +280,7 @@ def _rectifiers(
 def check_quantizers(inv: Investigation, _: Evidence) -> None:
     """Record how the quantizers of a quantized model fit the numbers that the reference gives them.
 
-    No verdict: reference and target run the same quantized model, and nobody says what it was made from.
+    No verdict: reference and target run the same quantized model, and its original is unknown.
     """
     graph, feed = inv.model.graph, inv.question.feeds[0]
     pairs = [pair for pair in quantizers(graph) if not pair.of_weight]
@@ -314,10 +313,10 @@ def harm(
     return errors
 
 
-def culprit_of(beside: Correspondence, misfit: QuantizerMisfit, influence: float | None) -> Culprit:
+def culprit_of(matched: Correspondence, misfit: QuantizerMisfit, influence: float | None) -> Culprit:
     """Return a misfit as culprit: its QuantizeLinear, or the DequantizeLinear of a weight."""
     pair, fit = misfit.pair, misfit.fit
-    node = beside.in_file(pair.quantize or pair.dequantize)
+    node = matched.in_file(pair.quantize or pair.dequantize)
     return Culprit(
         node.name,
         node.op_type,
@@ -331,7 +330,7 @@ def culprit_of(beside: Correspondence, misfit: QuantizerMisfit, influence: float
 
 @rung("is quantization all that differs?", reads=("quantization",), cost="nothing new", ends=(VerdictKind.ROUNDING,))
 def sound_quantization(inv: Investigation, evidence: Evidence) -> Conclusion | None:
-    """The target agrees with the reference on a quantized model: what is left is what quantization costs."""
+    """The target agrees with the reference on a quantized model: the rest is the cost of quantization."""
     sound = evidence.quantization
     if sound is None:
         return None

@@ -1,8 +1,9 @@
 """Does the target's file represent the reference's network, quantized or narrowed?
 
-Asked of the outputs, before any node is looked for: `tensortriage.envelope.unrounded_match` evaluates the file as it
-was before it was rounded. Where that is the reference's network up to the rounding of its constants, it is the same
-network however it was written; the cost of rounding, and whether the engine computes the file, are asked afterwards.
+The question is about outputs, before any node is looked for: `tensortriage.envelope.unrounded_match` evaluates the file
+as it was before it was rounded. Where that is the reference's network up to the rounding of its constants, it is the
+same network however it was written; the cost of rounding, and whether the engine computes the file, are later
+questions.
 """
 
 from collections.abc import Mapping
@@ -28,9 +29,9 @@ QUESTION = "does the target's file represent the reference's network?"
     cost="seven evaluations of the file in float64",
 )
 def represents_network(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Hold a quantized or narrow file, unrounded, against the reference's network."""
-    beside = evidence.model_diff
-    if beside is None or not is_rounded(beside.changed) or is_rounded(inv.model):
+    """Compare a quantized or narrow file, unrounded, with the reference's network."""
+    matched = evidence.model_diff
+    if matched is None or not is_rounded(matched.changed) or is_rounded(inv.model):
         return None
     own = [spec.name for spec in inv.model.outputs]
     network: list[tuple[Feed, Mapping[str, np.ndarray]]] = []
@@ -41,22 +42,22 @@ def represents_network(inv: Investigation, evidence: Evidence) -> Answer | None:
             break
     floors = fp32_floors(inv.setting(inv.question.feeds[0]), own)
     try:
-        standing, corrected = match_of_file(inv.lab, beside, network, floors)
+        match, corrected = match_of_file(inv.lab, matched, network, floors)
     except (EngineError, UsageError, DataError) as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
-    if not standing.outputs:
+    if not match.outputs:
         return None
-    name = standing.worst
-    worst = standing.outputs[name]
+    name = match.worst
+    worst = match.outputs[name]
     biases = f" with {corrected} biases as they were before they were corrected for it," if corrected else ""
     limit = f"{error_size(worst.limit)} by rounding its constants"
     apart = f"unrounded,{biases} output '{name}' is {error_size(worst.error)} from it, {limit}"
-    figures = {each: [figure.error, figure.noise, figure.cost] for each, figure in standing.outputs.items()}
+    figures = {each: [figure.error, figure.noise, figure.cost] for each, figure in match.outputs.items()}
     inv.record.answered(
         QUESTION,
-        f"{'yes' if standing.is_same else 'no'}: {apart}",
+        f"{'yes' if match.is_same else 'no'}: {apart}",
         error_noise_cost=figures,
-        unrounded=str(standing.unrounded),
+        unrounded=str(match.unrounded),
     )
-    return Answer(findings=Findings(unrounded_match=standing, same_network=standing.is_same))
+    return Answer(findings=Findings(unrounded_match=match, same_network=match.is_same))

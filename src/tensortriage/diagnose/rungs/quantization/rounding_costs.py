@@ -1,7 +1,7 @@
 """The cost of a quantized file's rounding at its outputs, op by op, in float64.
 
-The cost of an op is what it moves an output by when it alone rounds: of activations, by a file whose other quantizers
-pass everything on; of weights, by another rounding of its integers. Ops are asked in groups that follow each other; of
+The cost of an op is the move of an output when it alone rounds: of activations, by a file whose other quantizers pass
+everything on; of weights, by another rounding of its integers. Ops are measured in groups that follow each other; of
 these the costliest is divided until the costliest ops stand alone.
 """
 
@@ -23,7 +23,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import reads_integer_weights, rounds_activations
 
 MOST_COSTS = 8
-"""Ops that are told apart; each takes some evaluations of the file."""
+"""Ops that are separated; each takes some evaluations of the file."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class RoundingCost:
 def rounding_costs(
     inv: Investigation, file: Model, feed: Feed, output: str, *, unrounded: EngineSpec
 ) -> list[RoundingCost]:
-    """Return the ops of a file whose rounding costs an output something, the costliest first.
+    """Return the ops of a file whose rounding has a cost at an output, the costliest first.
 
     Args:
         inv: The investigation, of the network that the file stands for.
@@ -68,7 +68,7 @@ def rounding_costs(
     def drawn(nodes: Sequence[Node]) -> float:
         return moved(draw="1", at=_joined(nodes))
 
-    inv.lab.progress(f"measuring what each quantizer of {file.path.name if file.path else 'the file'} costs")
+    inv.lab.progress(f"measuring the cost of each quantizer of {file.path.name if file.path else 'the file'} costs")
     activations = [node for node in file.graph.nodes if rounds_activations(node)]
     weights = [node for node in file.graph.nodes if reads_integer_weights(file.graph, node)]
     kinds = ((activations, False, alone), (weights, True, drawn))

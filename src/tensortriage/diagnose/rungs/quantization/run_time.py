@@ -1,9 +1,9 @@
 """Does the target quantize activations while it runs, though neither model nor options ask for it?
 
-Engines meet products by weights of few bits with activations of few bits (dynamic quantization), which models whose
-weights alone are compressed do not mean. Errors of one such product depend on how all before it were rounded, so that
-they explain the output's error by their size, not by their direction: what proves it is that the outputs are right
-with this one setting off.
+Engines replace products by weights of few bits with products of activations of few bits (dynamic quantization), which
+is not part of models whose weights alone are compressed. Errors of one such product depend on the rounding of all
+before it, so that they explain the output's error by their size, not by their direction: the proof is that the outputs
+are right with this one setting off.
 """
 
 from tensortriage.diagnose.measurements.evidence import Evidence

@@ -1,9 +1,10 @@
-"""Are the weights that an engine's file keeps as integers the model's, and what does rounding them cost?
+"""Are the integer weights in an engine's file the model's, and what is the cost of rounding them?
 
-An engine that says how its file keeps weights is not judged by what the format may cost, but by this file: the model
-continues with the weights that the file has. One that is not the model's, rounded to the nearest number that its scale
-allows, is a fault of the file where most of its error goes when it is rounded so, unless the engine's results are far
-nearer to that: tools that make up for rounding, rescale weights together or fold others into them change no network.
+An engine that shows its file's weights is not judged by the format's possible cost, but by this file: the model
+continues with the weights that the file has. A weight that differs from the model's, rounded to the nearest number that
+its scale allows, is a fault of the file where most of the error disappears with that rounding, unless the engine's
+results are far nearer to that: tools that compensate for rounding, rescale weights together or fold others into them
+change no network.
 """
 
 import dataclasses
@@ -57,7 +58,7 @@ def stored_weights(inv: Investigation, _: Evidence) -> Answer | None:
 
 
 def file_weights(inv: Investigation) -> Answer | None:
-    """Hold the integers of a target's file against the model's weights; None where it keeps none.
+    """Compare the integers of a target's file with the model's weights; None where it has none.
 
     Returns:
         A verdict on weights that are not the model's; else a question about the model with the file's weights, where
@@ -70,15 +71,16 @@ def file_weights(inv: Investigation) -> Answer | None:
     if inv.precision is not Precision.INT8 or question.target_model is not None or question.against is not None:
         return None
     try:
-        told, arrays = inv.lab.query(question.target, inv.model, feed, "weights")
-        if not told["readable"] + told["unreadable"]:
+        reported, arrays = inv.lab.query(question.target, inv.model, feed, "weights")
+        if not reported["readable"] + reported["unreadable"]:
             return None
         weights = [
-            StoredWeight(arrays[f"{number}/numbers"], arrays[f"{number}/step"]) for number in range(told["readable"])
+            StoredWeight(arrays[f"{number}/numbers"], arrays[f"{number}/step"])
+            for number in range(reported["readable"])
         ]
-        answer = _held(inv, inv.model, weights, told)
+        answer = _held(inv, inv.model, weights, reported)
         if isinstance(answer, str) and has_foldable_norms(inv.model):
-            folded = _held(inv, with_folded_norms(inv.model), weights, told)
+            folded = _held(inv, with_folded_norms(inv.model), weights, reported)
             answer = answer if isinstance(folded, str) else folded
     except EngineError as error:
         answer = error.message
@@ -111,10 +113,10 @@ def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], tol
         return Answer(Conclusion(VerdictKind.QUANTIZATION, DESTROYED, words))
     if told["narrow"] is None:  # what integers between all operators cost is emulated on the model as it is
         return Answer()
-    asked = _on_the_file(inv.question.on_model(file), told["narrow"], stored)
+    question = _on_the_file(inv.question.on_model(file), told["narrow"], stored)
     if within_fp32(sound.error, fp32_floors(inv.setting(feed), [output]).get(output, 0.0)):
-        return Answer(question=asked)
-    return Answer(findings=Findings(quantization=sound), question=asked)
+        return Answer(question=question)
+    return Answer(findings=Findings(quantization=sound), question=question)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ def _constants(model: Model) -> dict[str, np.ndarray]:
 def _as_the_engine_has_them(
     inv: Investigation, feed: Feed, found: Sequence[tuple[FoundWeight, ...]], network: _Network
 ) -> list[FoundWeight]:
-    """Return where each weight is: of several ways the one whose results are nearest to the engine's."""
+    """Return where each weight is: of several readings the one with results nearest to the engine's."""
     chosen = [ways[0] for ways in found]
     for number, ways in enumerate(found):
         if len(ways) > 1:
@@ -236,7 +238,7 @@ def _of_others(
 def _culprits(
     inv: Investigation, feed: Feed, network: _Network, others: Sequence[FoundWeight], output: str
 ) -> list[Culprit]:
-    """Return the ops that read other weights, each once, that first whose weight alone makes the largest error."""
+    """Return the ops that read other weights, each once; first the one whose weight alone makes the largest error."""
     alone = {others[0]: 1.0}
     if len(others) > 1:
         alone = {each: output_errors(inv, network.with_weights([each]), feed)[output] for each in others[:_MOST]}

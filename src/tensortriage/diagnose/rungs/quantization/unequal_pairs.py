@@ -1,7 +1,7 @@
-"""DequantizeLinear nodes that do not bring back what was quantized: by their numbers, before anything is evaluated.
+"""DequantizeLinear nodes that do not restore the quantized values: found by their numbers, before any evaluation.
 
 The halves of a pair have another scale or zero point; or the integers of a bias are the original's times a number. No
-calibration writes either. The same file with the right numbers tells what that costs, and is the remedy.
+calibration writes either. The same file with the right numbers shows the cost, and is the remedy.
 """
 
 import contextlib
@@ -30,11 +30,10 @@ _NAMED = 12
 
 @dataclasses.dataclass(frozen=True)
 class Unequal:
-    """A DequantizeLinear that does not bring back what was quantized.
+    """A DequantizeLinear that does not restore the quantized values.
 
     Attributes:
-        pair: The pair.
-        words: What is other.
+        words: The difference between both nodes.
         right: The numbers that belong into its constants, by name.
     """
 
@@ -89,36 +88,36 @@ def rescaled_biases(graph: Graph, pairs: Sequence[Quantizer], originals: Mapping
 
 
 def of_unequal(
-    inv: Investigation, beside: Correspondence, unequal: Sequence[Unequal], commands: Sequence[str]
+    inv: Investigation, matched: Correspondence, unequal: Sequence[Unequal], commands: Sequence[str]
 ) -> Answer:
     """Return the verdict on such nodes.
 
     Args:
         inv: The investigation, of the original.
-        beside: The quantized model next to it.
-        unequal: What is other.
-        commands: What to run next.
+        matched: The original and the quantized model, with their nodes matched.
+        unequal: The nodes and their differences.
+        commands: Commands that follow.
     """
     bias = unequal[0].pair.of_weight
     what = f"{len(unequal)} biases have another scale" if bias else f"the halves of {len(unequal)} pairs differ"
     inv.record.answered(QUESTION, f"no: {what}", pairs=[each.pair.dequantize for each in unequal])
-    named = [(beside.in_file(each.pair.dequantize), each) for each in unequal[:_NAMED]]
+    named = [(matched.in_file(each.pair.dequantize), each) for each in unequal[:_NAMED]]
     culprits = [Culprit(node.name, node.op_type, each.pair.result, reason=each.words) for node, each in named]
     first = culprits[0]
     others = f", and so of {len(unequal) - 1} more" if len(unequal) > 1 else ""
     rule = "" if bias else "; both halves of a pair need the same scale and zero point"
-    summary = f"{first.op_type} '{first.node}' does not bring back what was quantized: {first.reason}{others}{rule}"
+    summary = f"{first.op_type} '{first.node}' does not restore the quantized values: {first.reason}{others}{rule}"
     verdict = Conclusion(VerdictKind.QUANTIZATION, OBSERVED, summary, culprits=culprits, next=commands)
     words = "the right scale of each bias" if bias else "one scale and zero point in both halves of each pair"
-    return Answer(verdict, Findings(calibrated=_mended(inv, beside, unequal, words)))
+    return Answer(verdict, Findings(calibrated=_mended(inv, matched, unequal, words)))
 
 
-def _mended(inv: Investigation, beside: Correspondence, unequal: Sequence[Unequal], words: str) -> Calibrated | None:
+def _mended(inv: Investigation, matched: Correspondence, unequal: Sequence[Unequal], words: str) -> Calibrated | None:
     """Return the model with the right numbers, where that brings outputs nearer."""
     values = {name: array for each in unequal for name, array in each.right.items()}
-    feed, mended = inv.question.feeds[0], freeze(beside.paired, values)
+    feed, mended = inv.question.feeds[0], freeze(matched.paired, values)
     with contextlib.suppress(EngineError, DataError):
-        before, after = output_errors(inv, beside.paired, feed), output_errors(inv, mended, feed)
+        before, after = output_errors(inv, matched.paired, feed), output_errors(inv, mended, feed)
         output = max(before, key=lambda name: before[name])
         if after[output] < before[output]:
             return Calibrated(mended, output, before[output], after[output], "pair", words)

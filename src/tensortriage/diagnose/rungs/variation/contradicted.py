@@ -1,10 +1,10 @@
 """Do later answers contradict the failure? Then they come from other builds, and it may be the builds that differ.
 
-A contradiction is evidence before it is anything else: outputs that are wrong, and right once every tensor is marked;
-a model that is wrong, and no op of it is alone; an op that is wrong alone in one build and right in another. Marking
-and cutting also change what an engine fuses and which kernels it takes, so that each of the two answers is asked for
-again, in other builds, until one of them differs or `MISSED` is all that chance has left. Engines that say that their
-builds are the same are believed.
+A contradiction is evidence before it is anything else: outputs that are wrong, and right once every tensor is marked; a
+model that is wrong, and no op of it is alone; an op that is wrong alone in one build and right in another. Marking and
+cutting also change which ops an engine fuses and which kernels it takes, so that each of the two questions is repeated,
+in other builds, until one answer differs or the remaining chance is `MISSED`. Engines that declare their builds
+identical are believed.
 """
 
 import dataclasses
@@ -34,8 +34,8 @@ class Contradiction:
     """A later answer against the failure of the deployed model.
 
     Attributes:
-        reason: What it says.
-        stays: Whether another build, by its number, says so too.
+        reason: The contradiction, in words.
+        stays: Whether another build, by its number, gives the same answer.
     """
 
     reason: str
@@ -122,7 +122,7 @@ def _wrong_alone(local: Local) -> list[str]:
 
 
 def wrong_alone_in_some(inv: Investigation, evidence: Evidence, culprit: Culprit) -> Conclusion | None:
-    """Before an op is blamed: is it wrong in isolation in every build? Asked in builds of that op, which cost least.
+    """Before an op is blamed: is it wrong in isolation in every build? Only that op is built, which costs least.
 
     Where one of these is right, the graph of all ops alone decides: the op may run otherwise with no others next to it.
     """

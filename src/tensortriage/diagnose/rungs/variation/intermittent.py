@@ -1,11 +1,11 @@
 """Is it equal from build to build? Engines choose kernels by timing them, so a wrong one may be in some builds only.
 
-A target that fails is built again, whatever it says of itself, and every build is judged as the first was. So is one
-that passes, or fails by no more than its format explains, unless its engine says that builds are the same. If some
-fail and others do not, that is the verdict; what the failing builds run differently is named (see
-`tensortriage.search.statistics.association`), and why that is bad.
-How often follows from `MISSED`, of a fault in every second build, and from what a build costs beside the whole; what
-costs more than that is left to `contradicted`, which asks again where later answers leave doubt.
+A target that fails is built again, whatever it reports of itself, and every build is judged as the first was. So is one
+that passes, or fails by no more than its format explains, unless its engine declares its builds identical. If some fail
+and others do not, that is the verdict; the choices that only failing builds make are named (see
+`tensortriage.search.statistics.association`), and why they are bad. How often follows from `MISSED`, for a fault in
+every second build, and from the cost of a build compared with the whole; beyond that, `contradicted` asks again where
+later answers leave doubt.
 """
 
 import time
@@ -39,13 +39,13 @@ from tensortriage.values.text import error_size
 QUESTION = "are the outputs equal from build to build?"
 
 CHEAP_TIME_SHARE = 0.1
-"""So is one that takes no more than this share of what is left of the budget."""
+"""So is one that takes no more than this share of the remaining budget."""
 
 TIME_SHARE = 0.2
 """Further builds take no longer than `CHEAP_SECONDS` together, or than this share of the time that was spent before."""
 
 BUILDS_IN_DOUBT = 1 + runs_needed(0.5, MISSED)
-"""Builds after which an engine whose first build is like all others is excluded to differ in every second one."""
+"""Builds after which an engine with equal builds so far no longer counts as one whose every second build may differ."""
 
 MOST_SHOWN = 8
 
@@ -112,9 +112,9 @@ def _seconds_left(inv: Investigation) -> float:
 
 
 def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
-    """Build as often as the user asks; else where the target is wrong, or its builds may differ, as often as is cheap.
+    """Build as often as the user requests; else as often as is cheap, where the target is wrong or builds may differ.
 
-    An engine that does not say whether builds differ may be one whose builds do.
+    An engine without a declaration on its builds may be one whose builds differ.
 
     Raises:
         EngineError: When the deployed build does not run any more.
@@ -153,7 +153,7 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
 
 
 def _all_equal(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> bool:
-    """Return whether builds are the deployed one as far as bits of the outputs and plans tell."""
+    """Return whether builds equal the deployed one, by the bits of the outputs and by the plans."""
     plan = first_build(inv, evidence).features
     return all(build.moved == 0.0 and not build.problem and build.features == plan for build in builds)
 
@@ -174,8 +174,8 @@ def facts_of(builds: Sequence[Build], bad: Sequence[bool]) -> dict[str, object]:
 def _differing(builds: Sequence[Features]) -> list[str]:
     """Return in words the first few regions that not every build runs."""
     known = [frozenset(build) for build in builds if build]
-    some = frozenset().union(*known) - frozenset.intersection(*known) if known else frozenset()
-    return [f"{_ends(region)}: {how or 'another region'}" for region, how in sorted(some)][:MOST_SHOWN]
+    unequal = frozenset().union(*known) - frozenset.intersection(*known) if known else frozenset()
+    return [f"{_ends(region)}: {how or 'another region'}" for region, how in sorted(unequal)][:MOST_SHOWN]
 
 
 def _ends(region: str) -> str:
@@ -186,7 +186,7 @@ def _ends(region: str) -> str:
 def varying(
     inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool], words: str = ""
 ) -> Answer:
-    """Return the verdict on builds of which some fail, or which contradict each other in words, with why they do."""
+    """Return the verdict on builds of which some fail, or whose reports contradict each other, with the reason."""
     cause = cause_of(inv, evidence, builds, bad)
     words = words or f"{sum(bad)} of {len(bad)} builds of the same model fail"
     verdict = Conclusion(

@@ -1,4 +1,4 @@
-"""Why are the bad builds bad? What they compute that the format cannot hold, what they run differently, or which op.
+"""Why are the bad builds bad? By values beyond the format, by other kernels or fusions, or by one op.
 
 Asked in this order: the overflow that emulated rounding shows where bad builds compute in the format; the tactic or
 region that goes with failure, where that is one op; the op that is wrong on golden inputs in some builds of the
@@ -25,11 +25,11 @@ from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
 from tensortriage.values.text import count, error_size, over_floor
 
 MOST_CULPRITS = 3
-"""Regions that cannot be told apart by so few builds: more of them are no answer."""
+"""Regions between which so few builds cannot decide: more of them are no answer."""
 
 MOST_IN_REGION = 4
-"""Nodes of a region whose last one stands for it: a product with what engines fuse into it (bias, scale, activation).
-A region that a compiler makes of half a model says no more than that the builds differ."""
+"""Nodes of a region whose last one stands for it: a product with the ops that engines fuse into it (bias, scale,
+activation). A region that a compiler makes of half a model proves no more than that the builds differ."""
 
 MOST_EXPLODED = 12
 """Exploded builds in which a bad op is looked for; 12 miss one that is in every fourth build with 3 %."""
@@ -40,11 +40,11 @@ class Cause:
     """Why some builds fail.
 
     Attributes:
-        words: A clause for the summary, with what separates it.
+        words: A clause for the summary, with the evidence.
         culprits: Ops to blame.
-        confidence: Of the verdict with these culprits.
+        confidence: Confidence of the verdict with these culprits.
         next: Commands that help against it.
-        findings: What was found out about values that leave the format's range.
+        findings: Findings about values that leave the format's range.
     """
 
     words: str
@@ -82,7 +82,7 @@ def _cause(
         return Cause(f"{differ}; {alone[0].op_type} '{alone[0].node}' is wrong in some: {alone[0].reason}", alone)
     if named:
         return Cause(words, named, blamed(equals[0].probability))
-    return Cause(differ or "; the engine does not report what it runs differently")
+    return Cause(differ or "; the engine does not report their kernels")
 
 
 def _region(suspect: Suspect[tuple[str, str]]) -> str:

@@ -1,7 +1,7 @@
 """Which op gives different results for equal inputs? A race is looked for where it can be seen, so often as it is rare.
 
-First the whole model with every tensor marked: the first tensor that differs is where it begins. Marking changes what
-engines fuse and when kernels overlap, so where it hides the race, every op is run on golden inputs in one session, many
+First the whole model with every tensor marked: the race begins at the first tensor that differs. Marking changes
+fusions and the overlap of kernels, so where it hides the race, every op is run on golden inputs in one session, many
 times, and then in new sessions, as some races are decided once a session begins.
 """
 
@@ -48,7 +48,7 @@ class Race:
 
 
 def first_to_differ(inv: Investigation, feed: Feed, rate: Rate) -> tuple[Culprit | None, str]:
-    """Return the op whose result differs first, and how that was seen; None with why not.
+    """Return the op whose result differs first, and how that was seen; or None and the reason.
 
     Args:
         inv: The investigation.
@@ -126,11 +126,11 @@ def _differing(
 
     Args:
         inv: The investigation.
-        model: What to build.
+        model: The model to build.
         feed: Its inputs.
         times: Most runs.
         between: Inputs of a run between any two.
-        first: What to compare with; filled by the first run when empty.
+        first: The first run's values; filled by it when empty.
     """
     first = {} if first is None else first
     with inv.lab.session(inv.question.target, model, sequence=True) as run:

@@ -1,4 +1,4 @@
-"""The deployed model built once more: what its outputs are like, and what it runs. Every build is asked once and kept.
+"""The deployed model built once more: figures of its outputs, and its kernels. Every build is answered once and kept.
 
 Two builds of one model may differ on every engine that chooses kernels by timing, fills caches, or reads memory that
 nobody has written. So builds are numbered, and each is an answer of its own.
@@ -36,7 +36,7 @@ CHEAP_SECONDS = 5.0
 
 
 Features = tuple[tuple[str, str], ...]
-"""Pairs of a region's nodes and what runs them."""
+"""Pairs of a region's nodes and their kernel."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Build:
     Attributes:
         outputs: Figures of its outputs; None when it did not build or run, or they cannot be compared.
         moved: Largest relative difference of an output to the first build's; None when it did not run.
-        features: What it runs.
+        features: The engine's choices in this build, such as kernels.
         seconds: How long making it took.
         problem: Why there are no figures; empty when there are.
     """
@@ -117,10 +117,10 @@ class JudgedBuilds:
 def judged(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> JudgedBuilds:
     """Return the builds with a judgement of each: whether it fails where others need not.
 
-    If all fail the noise floor, as in a narrow format they do, those are bad that fail beyond what the format predicts
-    and beyond what the target's hardware may choose: one build may keep sums in fp16, another not. Where its class is
-    not known, a single choice that is expected of some class has to explain all of them. If the format predicts nothing
-    (it overflows), those are bad that lose the signal while others keep it.
+    If all fail the noise floor, as they do in a narrow format, the bad ones fail beyond the format's prediction and
+    beyond the freedoms of the target's hardware: one build may keep sums in fp16, another not. Where its class is
+    unknown, a single choice that is expected of some class has to explain all of them. If the format predicts nothing
+    (it overflows), the bad ones lose the signal while others keep it.
     """
     results = [result_of(inv, evidence, build) for build in builds]
     fails = [result is None or not result.passes for result in results]

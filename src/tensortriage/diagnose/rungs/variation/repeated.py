@@ -1,9 +1,9 @@
 """Is one engine's answer the same from run to run? If not, no other question about it means anything.
 
 The deployed run is repeated in its session and compared with the first answer too: a buffer that nobody has written, or
-that still holds what the run before left there, shows in the first run or after other data only. A race shows in a few
-runs of many: so often is the run repeated that a rate of 5 % is excluded at 95 %, where that takes little time. What
-our own engines compute by rule is repeated `LEAST_EQUAL_RUNS` times.
+that still holds values of the run before, shows in the first run or after other data only. A race shows in a few runs
+of many: so often is the run repeated that a rate of 5 % is excluded at 95 %, where that takes little time. Our own
+engines, which compute by rule, are run `LEAST_EQUAL_RUNS` times.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ QUESTION = "are the outputs equal from run to run?"
 
 LEAST_SECONDS, TIME_SHARE = 1.0, 0.2
 """Repeats take no longer than this, or than this share of the time that was spent before, if each takes as long as the
-fastest: what else the machine does must not decide which races are seen."""
+fastest: other load on the machine must not decide which races are seen."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def repeats(inv: Investigation, feed: Feed) -> Iterator[Measurement]:
 
 
 def from_first(inv: Investigation, worst: FeedResult, name: str, repeat: np.ndarray) -> float:
-    """Return the least by which an output must have moved since its first run, of which only the error is known.
+    """Return the least move of an output since its first run, whose error alone is known.
 
     Two results that are differently far from a third are at least that difference apart (triangle inequality).
     """
@@ -157,7 +157,7 @@ def from_first(inv: Investigation, worst: FeedResult, name: str, repeat: np.ndar
 def unstable(
     inv: Investigation, feed: Feed, output: str, error: float, rate: Rate, order: RunOrder = NO_ORDER
 ) -> Conclusion:
-    """Say how runs differ, and name the first tensor, in topological order, that does."""
+    """Return how runs differ, and the first tensor, in topological order, that does."""
     question = "which tensor differs first?"
     first, where = first_to_differ(inv, feed, rate)
     inv.record.answered(question, f"'{first.value}', {where}" if first else where)

@@ -1,7 +1,8 @@
-"""Does a result depend on what ran before it? Runs in an order that tells, in sessions that run nothing else.
+"""Does a result depend on the runs before it? Runs in a revealing order, in sessions that run nothing else.
 
-One feed six times, another feed of its shapes, the one twice, a feed of another shape twice, the one twice. A second
-session that gives the same answers in the same order is no race: it keeps something between runs.
+One feed six times, another feed of its shapes, the first one twice, a feed of another shape twice, the first one twice.
+A second session that gives the same answers in the same order shows that it is no race: the session keeps some state
+between runs.
 """
 
 import dataclasses
@@ -23,7 +24,7 @@ from tensortriage.runs.questions.suggested_commands import triage_command
 AT_FIRST = 6
 """Runs of one feed at first: five that differ would be warming up for long."""
 
-QUESTION = "does a result depend on what ran before it?"
+QUESTION = "does a result depend on earlier runs?"
 _KEPT = "find the state that persists between runs, and reset it"
 _BOUND = "pass the engine the inputs of each run: it reuses those of the first"
 _BY_SHAPE = "find the state left by the previous run; reset it when shapes change, or use one session per shape"
@@ -34,11 +35,11 @@ _Values = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunOrder:
-    """How a result depends on what ran before.
+    """How a result depends on earlier runs.
 
     Attributes:
         words: It as a clause; empty where it does not, or by chance.
-        cure: What to do.
+        cure: Advice.
     """
 
     words: str = ""
@@ -143,7 +144,7 @@ class _Sequences:
                             "read the outputs of the run that has finished: two buffers are swapped")  # fmt: skip
         if rows := _stale_rows(settled, after):
             return RunOrder(f"{rows} of the batch repeats the previous run",
-                            "find what stops writing before the end of the batch")  # fmt: skip
+                            "find the code that stops writing before the end of the batch")  # fmt: skip
         what = "a result depends on the feed that ran before it"
         return RunOrder(what, _KEPT)
 

@@ -108,7 +108,7 @@ def _where(call: Call) -> Output:
 
 @kernel("IsInf")
 def _is_inf(call: Call) -> Output:
-    """IsInf(X): whether an element is Inf of a sign that `detect_positive` or `detect_negative` asks for."""
+    """IsInf(X): whether an element is Inf of a sign that `detect_positive` or `detect_negative` enables."""
     x = call[0].astype(np.float64)
     found = np.zeros(x.shape, bool)
     if call.get("detect_positive", 1):
@@ -172,7 +172,7 @@ def _hard_sigmoid(call: Call) -> Output:
 
 @kernel("Gelu")
 def _gelu(call: Call) -> Output:
-    """Gelu(X): X Phi(X) with Phi the normal distribution, by erf, or by tanh if `approximate` says so."""
+    """Gelu(X): X Phi(X) with Phi the normal distribution, by erf, or by tanh with that `approximate`."""
     x = call[0]
     if call.get("approximate", "none") == "tanh":
         return 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x**3)))

@@ -1,4 +1,4 @@
-"""Normalizations; the precision that a model asks for inside them (stash_type) is float64 like everything."""
+"""Normalizations; the precision that a model requests inside them (stash_type) is float64 like everything."""
 
 import numpy as np
 

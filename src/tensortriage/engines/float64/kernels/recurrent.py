@@ -14,7 +14,7 @@ Stepper = Callable[[np.ndarray, State], State]
 
 
 _OPERATORS = {"tanh": "Tanh", "sigmoid": "Sigmoid", "elu": "Elu", "softplus": "Softplus"}
-"""The operator of which a recurrent layer's activation is a use."""
+"""The operator that a recurrent layer uses as activation."""
 
 
 def _activation(name: str, alpha: float | None, beta: float | None) -> Activation:
@@ -38,7 +38,7 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Activatio
 
 
 def _activations(call: Call, default: Sequence[str], direction: int) -> list[Activation]:
-    """Return the activations of one direction, those of gates and new content after the clip that the node asks for.
+    """Return the activations of one direction, those of gates and new content after the node's clip.
 
     The clip is not put on the cell state before LSTM's output activation: the specification leaves it open, and ONNX
     Runtime does not.

@@ -12,7 +12,7 @@ from tensortriage.engines.float64.kernels.call import Call, Output, kernel
 def _resize(call: Call) -> Output:
     """Resize(X, roi, scales, sizes), Upsample(X, scales): X interpolated along each axis in turn.
 
-    `mode` nearest, linear or cubic; `coordinate_transformation_mode` says which place of X an element of Y is at.
+    `mode` nearest, linear or cubic; `coordinate_transformation_mode` gives the place in X of an element of Y.
     """
     x = call[0]
     axes = [axis % x.ndim for axis in call.get("axes") or range(x.ndim)]

@@ -1,8 +1,8 @@
 """The terms behind sums: how large they get on the way to a result, and how far they cancel.
 
 The sum of magnitudes bounds every partial sum, in whatever order an engine adds. Rounding errors of n independent terms
-add up like their root sum of squares (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 2.6), so
-that over the result is what rounding the operands costs, in units of one rounding: the condition of the sum.
+add up like their root sum of squares (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 2.6).
+Divided by the result, that is the cost of rounding the operands, in units of one rounding: the condition of the sum.
 
 Only means over a whole result are wanted, so that products of magnitudes and squares need not be made element by
 element: the squares of a matrix product add up to the sum over k of |column k of A|^2 |row k of B|^2. A bound need not

@@ -26,7 +26,7 @@ UNTOLD = region("d", "Conv", "", PrecisionMatch.NOT_JUDGED, device="NPU")
         (
             (FINE, WIDE),
             "fp16",
-            "no: 1 Erf run on CPU, not on NPU; 1 Erf compute in float32, float16 asked for",
+            "no: 1 Erf run on CPU, not on NPU; 1 Erf compute in float32, float16 requested",
         ),
         ((FINE, WIDE), "", "no: 1 Erf run on CPU, not on NPU; 1 Erf compute in float32, float16 in the model"),
     ],

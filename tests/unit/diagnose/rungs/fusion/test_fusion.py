@@ -116,7 +116,7 @@ def test_a_function_is_tried_with_what_feeds_it_where_the_plan_keeps_them_apart(
     file = engine_file(WIRED.replace("PLAN", "'true'"))
     verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{file}")
     assert [culprit.node for culprit in verdict.culprits] == ["mul", "tanh"]
-    assert step(verdict, "are ops wrong only together").evidence["found_in"] == "functions with what feeds them"
+    assert step(verdict, "are ops wrong only together").evidence["found_in"] == "functions with the ops that feed them"
 
 
 @pytest.mark.lengthy

@@ -79,7 +79,7 @@ def test_another_shape_is_the_worst_that_an_op_can_do(asked, investigate):
         (["scale, tanh, softmax, last, another"], "; the failing ones run 'scale ... another' as bad"),
         (["scale, tanh, softmax, last, a, b", "c", "d", "e"], "; they differ in 4 regions"),
         (["unknown"], "; they differ in 1 region"),
-        ([], "; the engine does not report what it runs differently"),
+        ([], "; the engine does not report their kernels"),
     ],
 )
 def test_what_cannot_be_told_apart_or_is_not_told_is_said_to_be(asked, regions, words):

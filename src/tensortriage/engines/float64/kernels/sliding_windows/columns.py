@@ -50,8 +50,8 @@ def _depthwise(padded: np.ndarray, weight: np.ndarray, windows: Windows, sums: A
     y = np.empty((n, c, kernels.shape[1], *windows.counts))
     step = max(1, _PIECE // 8 // max(1, y[:, :1].size))
     for start in range(0, c, step):
-        some = slice(start, start + step)
-        y[:, some] = sums.total(_terms(padded[:, some], kernels[some], windows))
+        part = slice(start, start + step)
+        y[:, part] = sums.total(_terms(padded[:, part], kernels[part], windows))
     return y
 
 

@@ -16,7 +16,7 @@ def convolve(call: Call, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the convolution of x (N, C, ...) with weight (M, C / group, ...), without bias, float64.
 
     Args:
-        call: Where strides, pads, dilations, groups and the arithmetic come from.
+        call: The node, for strides, pads, dilations, groups and the arithmetic.
         x: Input, float64.
         weight: Kernels, float64.
     """

@@ -36,7 +36,7 @@ def _places(shape: tuple[int, ...], *, column_major: bool) -> np.ndarray:
 
 @kernel("AveragePool")
 def _average_pool(call: Call) -> Output:
-    """AveragePool: the sum of each window over how many elements count, pads only if asked; X (N, C, spatial...)."""
+    """AveragePool: the sum of each window over its number of elements, with or without pads; X (N, C, spatial...)."""
     x = call[0]
     windows = Windows.of(call, x.shape[2:], call.get("kernel_shape"))
     sums = call.arithmetic.sums

@@ -22,7 +22,7 @@ class Windows:
         kernel: Taps per axis.
         strides: Steps between windows.
         dilations: Steps between taps.
-        pads: Elements added before and after each axis; those after include what ceil mode needs.
+        pads: Elements added before and after each axis; those after include the ones that ceil mode needs.
         given_pads: Elements that the model itself adds before and after.
         counts: Windows per axis.
     """
@@ -72,7 +72,7 @@ class Windows:
         """Yield each tap's place in the kernel with its view: one element per window, shape (..., *counts).
 
         Args:
-            padded: What `padded` returns.
+            padded: The result of the method `padded`.
         """
         for place in np.ndindex(*self.kernel):
             yield place, last_axes(padded, self.cut(place))
@@ -88,7 +88,7 @@ def last_axes(array: np.ndarray, places: Sequence[int | slice]) -> np.ndarray:
     """Return a view of an array at places on its last axes, all of the ones before.
 
     Args:
-        array: Of at least as many axes as there are places.
+        array: Array of at least as many axes as there are places.
         places: An index or a slice for each of the last axes, in their order; an index removes its axis.
     """
     index: tuple[Any, ...] = (..., *places)

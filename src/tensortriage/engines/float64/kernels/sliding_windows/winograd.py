@@ -90,7 +90,7 @@ def correlate(x: np.ndarray, weight: np.ndarray, windows: Windows, tile: int, su
         weight: Kernels, float64.
         windows: Windows that `fits` accepts.
         tile: Rows and columns of a tile of results: 2, 4 or 6.
-        sums: How products over channels add up; float32 where it says exact.
+        sums: How products over channels add up; float32 in place of exact sums.
     """
     if sums.accumulator is None:
         sums = dataclasses.replace(sums, accumulator=DType.FLOAT)
