@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage_worker.silence import APART
 
 GRACE_SECONDS = 1.5
@@ -40,7 +41,7 @@ _FROM_TERMINAL = 128  # SI_KERNEL: the terminal sent it, to the child as well
 _CRASHES = frozenset(getattr(signal, name, -1) for name in ("SIGSEGV", "SIGFPE", "SIGBUS", "SIGILL", "SIGABRT"))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Ending:
     """How a child ended.
 

@@ -21,6 +21,7 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, sample
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.envelope.prefetched import prefetched
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import output_parts
 from tensortriage.model.model import Model
@@ -31,7 +32,7 @@ EXTERNAL = "external"
 """Name under which stored values are compared with the correctly rounded ones, among the evaluations."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Distance:
     """The figures of one tensor; each as in `tensortriage.compare.metrics.tensor_metrics.Metrics`.
 
@@ -70,7 +71,7 @@ class EvaluatedModel:
     feed: Feed
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StoredValues:
     """Values that an engine computed of a model, such as the reference's, to be compared as evaluations are.
 

@@ -27,6 +27,7 @@ from tensortriage.envelope import limits
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.envelope.limits import Limit
 from tensortriage.errors import DataError, EngineError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import OutputPart, output_parts, with_parts
@@ -77,7 +78,7 @@ def is_rounded(file: Model) -> bool:
     return is_quantized(file.graph) or bool(narrow_nodes(file)) or stores_narrow(file.graph)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Standing:
     """One output of a file compared with its presumed network; errors are relative to the network's RMS.
 
@@ -113,7 +114,7 @@ class Standing:
         return limits.of_engine_on_file(self.cost, self.noise, self.limit)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class UnroundedMatch:
     """A file compared with its presumed network.
 

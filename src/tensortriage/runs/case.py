@@ -18,6 +18,7 @@ from typing import Self
 
 from tensortriage.engines.cpu_features import processor
 from tensortriage.errors import StoreError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.check_cache import CheckCache
 from tensortriage.runs.identity.engine_code import EngineCode
 from tensortriage.values.serial import dump
@@ -31,7 +32,7 @@ PATIENCE_SECONDS = 2.0
 """How long another command may take to leave a case; the processes of one that was killed end a moment later."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ModelFacts:
     """The model a case is about.
 
@@ -50,7 +51,7 @@ class ModelFacts:
     opset: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FeedFacts:
     """A feed of a case: its name, ``real`` or ``random``, and the digest of its content."""
 
@@ -59,7 +60,7 @@ class FeedFacts:
     sha256: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class CaseFacts:
     """The question of a case and its inputs; the content of ``case.json``."""
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from tensortriage.engines.base import Limits, Plan
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.budget import Budget
@@ -49,7 +50,7 @@ FLOAT64 = EngineSpec("float64")
 """The model in float64 throughout, whatever types it declares."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OpenSession:
     """Asks an engine in one session; made by `Lab.session`.
 

@@ -6,15 +6,15 @@ as the best, ranks whose scores are those of the reference's ranks, a set of box
 with. What differs and is still valid is a tie; the rest are mismatches.
 """
 
-import dataclasses
-
 import numpy as np
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 SHARE = "share of {unit} beyond a tie"
 """Name of the figure of such a comparison."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class RankedComparison:
     """The target's decisions against the reference's.
 

@@ -5,7 +5,6 @@ by its numbers. One that is none of the model's in any order of axes may be one 
 the numbers of a weight that was not found, it is that one.
 """
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.within import is_lost
 from tensortriage.compare.quantization.weight_moves import HALF_A_STEP
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 _SAMPLED = 512
 """Numbers that tell whether two weights are one: of others, half are off by more than the weight itself."""
@@ -22,7 +22,7 @@ _DIRECTIONS, _GATES = (1, 2), (3, 4)
 """Of recurrent operators, whose weights [directions, gates times hidden, ...] files keep apart."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StoredWeight:
     """A weight as a file keeps it.
 
@@ -35,7 +35,7 @@ class StoredWeight:
     step: np.ndarray
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WeightView:
     """A part of a constant of the model, in the order in which a file keeps it.
 
@@ -60,7 +60,7 @@ class WeightView:
         seen[...] = numbers.reshape(seen.shape)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@frozen_dataclass(eq=False)
 class FoundWeight:
     """A stored weight and the constant of the model that it is.
 

@@ -17,6 +17,7 @@ from tensortriage.engines.float64.arithmetic import EXACT, RESULTS_ROUNDED, Arit
 from tensortriage.engines.float64.kernels import ELEMENTWISE
 from tensortriage.engines.float64.number_rounding import Rounding, in_blocks, rounded
 from tensortriage.engines.float64.stored_numbers import AS_STORED
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA, Rounder
@@ -37,7 +38,7 @@ QUANTIZERS = ("QuantizeLinear", "QLinearConv", "QLinearMatMul")
 """Operators whose results are integers, of which each was rounded from a number that engines compute in float32."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Finish:
     """Conversion of one exact result before the next operator reads it.
 
@@ -75,7 +76,7 @@ class Finish:
         return stored if self.rounding is None else self.rounding(stored)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ReadArgument:
     """The reading of an argument that a function first reduces to one period, with its errors.
 
@@ -93,7 +94,7 @@ class ReadArgument:
         return given * (1.0 + self.error) if given.dtype == np.float64 else given
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StepArithmetic:
     """The facts about the arithmetic that a step needs.
 

@@ -4,16 +4,16 @@ scikit-learn classifiers end in a ZipMap, whose output is a sequence of maps; su
 output through edits, and are saved with it. Nothing here computes on such values: their `ValueSpec` has no dtype.
 """
 
-import dataclasses
-
 import onnx
 import onnx_ir as ir
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 _KEY = "tensortriage.type_proto"
 _FOREIGN = frozenset({"map_type", "opaque_type"})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ForeignTypes:
     """Serialized TypeProto per value name of the main graph."""
 

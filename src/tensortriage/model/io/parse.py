@@ -13,6 +13,7 @@ from pathlib import Path
 import onnx
 
 from tensortriage.errors import ModelError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.io.check_structure import check_structure
 from tensortriage.model.io.repeated_names import mend_repeated_names
 from tensortriage.model.wire import Buffer, lift_weights
@@ -38,7 +39,7 @@ _MAGICS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@frozen_dataclass(eq=False)
 class Message:
     """A model file as parsed by protobuf.
 

@@ -6,10 +6,10 @@ scopes into the name. All become one form, PyTorch's own: ``encoder.layer.3.outp
 """
 
 import ast
-import dataclasses
 import re
 from collections.abc import Mapping
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.provenance.path_names import module_of_name, nested_steps
 
 NAME_SCOPES = "pkg.torch.onnx.name_scopes"
@@ -26,7 +26,7 @@ _TORCH_ITSELF = re.compile(r"[/\\]torch[/\\](nn|_|jit|fx|onnx|export|utils|autog
 _FX_NAME = re.compile(r"%(\w+) :")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class NodeOrigin:
     """Source of a node; empty texts and 0 where the file does not give it.
 

@@ -6,11 +6,11 @@ Such a prefix holds nodes that are innocent, so blocks of it are dropped again f
 down to single nodes: the result is 1-minimal, which without this last phase it is far from being.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Collection, Generator, Sequence
 from typing import TypeAlias, TypeVar
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.selection.influence import Influences
 from tensortriage.search.answers.speculation import converse
@@ -27,7 +27,7 @@ NodeSearch: TypeAlias = Generator[Ask[str], tuple[OracleVerdict, ...], T]
 """Asks which nodes are enough to keep, and returns what it found: `tensortriage.search.dialogue`."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class KeptNodes:
     """A set of nodes to keep.
 

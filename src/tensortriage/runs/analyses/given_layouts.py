@@ -6,7 +6,6 @@ engine, for numbers in a wrong order give results of another input. Nothing is j
 allowed to be, others say. Where no way stands out, the user is asked.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
 
@@ -19,6 +18,7 @@ from tensortriage.engines.capabilities import ArrangesFiles, TranslatesFiles
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, ModelError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import FLOAT64, Lab
@@ -27,7 +27,7 @@ from tensortriage.values.text import error_size
 PRECISION = "precision"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Arranged:
     """The layout in which a given file holds a model.
 
@@ -93,7 +93,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class HeldNetwork:
     """The computation of a given file.
 

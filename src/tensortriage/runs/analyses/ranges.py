@@ -10,7 +10,6 @@ kinds: what a format *cannot* do (the number is not there), and what *may* go wr
 adds up.
 """
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.metrics.blocks import BLOCK, inner_products
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.runs.analyses.sums.sum_terms import Terms, adds_up, terms_of
@@ -42,7 +42,7 @@ _SQUARE_FITS = 1e18
 no rounding of small numbers is anything to the tensor."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FormatMisfit:
     """One thing that a format cannot hold, or may not.
 
@@ -62,7 +62,7 @@ class FormatMisfit:
     words: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class RangeRow:
     """One tensor of the reference run, or one constant.
 
@@ -229,7 +229,7 @@ def _row(
     return RangeRow(*known, bound, condition, tuple(found))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Extent:
     """The largest and smallest magnitudes of a tensor; most tensors need no more.
 
@@ -304,7 +304,7 @@ def _held(
         yield FormatMisfit("integers", word, True, whole.share, words)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class MergedIntegers:
     """Whole numbers that become equal in a format.
 
@@ -361,7 +361,7 @@ RANGES_FORMAT = "tensortriage.ranges/1"
 MOST_ROWS = 200
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Ranges:
     """The content of ``ranges.json``: what formats cannot hold.
 

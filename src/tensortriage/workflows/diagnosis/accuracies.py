@@ -11,6 +11,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, EngineMissing
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -26,7 +27,7 @@ MOST_FEEDS = 1000
 """Feeds that are scored at most: an interval of accuracy is then within 3 %, and a paired one much less."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Accuracies:
     """The engines to score, and the metric.
 
@@ -98,7 +99,7 @@ class Accuracies:
         return itertools.islice(feeds(every, self.asked.model), MOST_FEEDS)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WantedFix:
     """The goal of a remedy.
 

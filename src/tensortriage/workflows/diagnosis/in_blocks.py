@@ -20,6 +20,7 @@ from tensortriage.diagnose.state.verdict import Cost, Step, Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.limits import AT_SIGHT, judged_by
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.files.data_file import Iteration
 from tensortriage.inputs.files.save_data import save_store
@@ -40,7 +41,7 @@ NO_FAULT = (VerdictKind.MATCH, VerdictKind.ROUNDING, VerdictKind.INPUT_SENSITIVE
 """Verdicts on a block after which the next one is looked into; the later the word, the more it says of the whole."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class BlockFigure:
     """The result of comparing one block.
 
@@ -57,7 +58,7 @@ class BlockFigure:
     value: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@frozen_dataclass(kw_only=True)
 class BlockDiagnosis:
     """A diagnosis in blocks.
 

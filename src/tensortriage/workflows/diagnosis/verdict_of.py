@@ -13,6 +13,7 @@ from tensortriage.diagnose.rungs.premises.shape_sweep import in_words
 from tensortriage.diagnose.state.verdict import Culprit, Remedy, ReproFacts, Verdict
 from tensortriage.engines.capabilities import NamesPasses
 from tensortriage.engines.registry import resolve
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph
 from tensortriage.report.verdict_words import headline
 from tensortriage.runs.questions.suggested_commands import triage_command
@@ -22,7 +23,7 @@ MOST_SENTENCES = 4
 """Findings told of one tensor, the strongest ones."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FoundAfter:
     """Findings made after the ladder has ended.
 

@@ -17,6 +17,7 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure_many
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed, origin_of
 from tensortriage.model.io.lazy_weights import absent_weights
 from tensortriage.model.io.serialize import Hollow
@@ -37,7 +38,7 @@ LARGE_BYTES = 2 << 30
 Arrays = Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class EditStage:
     """A model as one pass left it.
 
@@ -50,7 +51,7 @@ class EditStage:
     model: Model
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OutputProof:
     """The largest move of one output over all feeds.
 
@@ -68,7 +69,7 @@ class OutputProof:
     ratio: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Proof:
     """The proof of an edit.
 

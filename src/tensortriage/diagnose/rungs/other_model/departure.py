@@ -6,7 +6,6 @@ it is as near as other roundings of the file's constants leave it; what nothing 
 is made of it. The op to look at is the first that makes something wrong of what is right.
 """
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -22,6 +21,7 @@ from tensortriage.envelope.elements import MASKED_APART
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.envelope.limits import of_file
 from tensortriage.envelope.unrounded_match import SIGNED, UNROUNDED
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
@@ -41,7 +41,7 @@ _QUANTIZED = ("DynamicQuantize", "QLinear", "QGemm", "MatMulNBits")
 _DRAWS = ("1", "2")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Departure:
     """An op whose operands are the network's and whose result is not.
 

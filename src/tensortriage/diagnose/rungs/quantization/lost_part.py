@@ -4,7 +4,6 @@ Parts are what the graph puts together (`tensortriage.model.inspect.output_parts
 tiny classes of a Softmax are lost in sound files too. A part that is noise in the original model cannot be lost.
 """
 
-import dataclasses
 import math
 
 import numpy as np
@@ -16,6 +15,7 @@ from tensortriage.diagnose.measurements.evidence import Calibrated
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.envelope.floors import fp32_floors
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import OutputPart, way_to_composer, with_parts
 from tensortriage.model.ir.graph import Graph
@@ -24,7 +24,7 @@ from tensortriage.model.quantization.qdq import Quantizer, bypass, quantizers
 from tensortriage.values.text import error_size, magnitude
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class LostPart:
     """A part of an output that a file loses.
 

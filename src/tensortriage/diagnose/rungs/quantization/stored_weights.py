@@ -29,6 +29,7 @@ from tensortriage.engines.capabilities import ArrangesFiles
 from tensortriage.engines.registry import resolve
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
@@ -117,7 +118,7 @@ def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], tol
     return Answer(findings=Findings(quantization=sound), question=asked)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Network:
     """A model, and those of its constants that may be weights of a file."""
 
