@@ -197,6 +197,15 @@ def evaluation(options: Mapping[str, str]) -> EngineSpec:
 CORRECTLY_ROUNDED = evaluation({})
 """The model as its types say, every result correctly rounded: what all other evaluations are compared with."""
 
+UNROUNDED = EngineSpec("float64", {"quantizers": "unrounded"})
+"""Quantizers cut off and do not round."""
+SIGNED = EngineSpec("float64", {"quantizers": "signed"})
+"""Quantizers cut off at 0 alone, where Relus are, and at the whole number at which a Relu6 ends."""
+UNBOUNDED = EngineSpec("float64", {"quantizers": "unbounded"})
+"""Quantizers pass everything on."""
+FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
+"""Unrounded forms of a file; the first one where several are as near."""
+
 AMPLIFIED_FP32 = evaluation({"accumulator": "fp32", "functions": "cpu", "amplify": f"{MATCH_FACTOR:g}"})
 """A healthy fp32 evaluation whose every operator errs `MATCH_FACTOR` times as much."""
 

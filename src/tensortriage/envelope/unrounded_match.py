@@ -24,7 +24,7 @@ from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope import limits
-from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, FORMS
 from tensortriage.envelope.limits import Limit
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.frozen_dataclass import frozen_dataclass
@@ -50,15 +50,6 @@ MOST_FEEDS = 4
 """Feeds on which a file is compared with a network at most, all together."""
 
 Arrays = Mapping[str, np.ndarray]
-
-UNROUNDED = EngineSpec("float64", {"quantizers": "unrounded"})
-"""Quantizers cut off and do not round."""
-SIGNED = EngineSpec("float64", {"quantizers": "signed"})
-"""Quantizers cut off at 0 alone, where Relus are, and at the whole number at which a Relu6 ends."""
-UNBOUNDED = EngineSpec("float64", {"quantizers": "unbounded"})
-"""Quantizers pass everything on."""
-FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
-"""Unrounded forms of a file; the first one where several are as near."""
 
 
 def enough(network: Sequence[Arrays]) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import certainly_fails, clearly_best, is_minor
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.engines.capabilities import ArrangesFiles, TranslatesFiles
+from tensortriage.engines.capabilities import TranslatesFiles
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, ModelError, UsageError
@@ -60,9 +60,9 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
             costs (``weights-format``).
         EngineError: When the reference fails.
     """
-    engine = resolve(spec).engine
-    if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
+    if not resolve(spec).arranges_file:
         return None
+    engine = resolve(spec).engine
     try:
         told = lab.query(spec, model, feed, "ways")[0]
     except EngineError:
@@ -183,8 +183,7 @@ def as_its_file_lies(
     spec: EngineSpec, model: Model, feed: Callable[[], Feed], reference: EngineSpec, lab: Lab
 ) -> EngineSpec:
     """Return an engine with options for the layout of the file given to it, if any; see `arranged`."""
-    engine = resolve(spec).engine
-    if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
+    if not resolve(spec).arranges_file:
         return spec
     found = arranged(spec, model, feed(), reference, lab)
     return found.spec if found is not None else spec

@@ -18,9 +18,9 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.elements import MASKED_APART
+from tensortriage.envelope.explanations import SIGNED, UNROUNDED
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.envelope.limits import of_file
-from tensortriage.envelope.unrounded_match import SIGNED, UNROUNDED
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed

@@ -15,7 +15,7 @@ from tensortriage.compare.judgement.within import counts
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.unrounded_match import UNBOUNDED
+from tensortriage.envelope.explanations import UNBOUNDED
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node

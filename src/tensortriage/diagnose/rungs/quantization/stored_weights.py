@@ -25,7 +25,6 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import DESTROYED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
-from tensortriage.engines.capabilities import ArrangesFiles
 from tensortriage.engines.registry import resolve
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import EngineError
@@ -65,8 +64,7 @@ def file_weights(inv: Investigation) -> Answer | None:
         the target is to be judged on these.
     """
     question, feed = inv.question, inv.question.feeds[0]
-    engine = resolve(question.target).engine
-    if not isinstance(engine, ArrangesFiles) or not engine.arranges(question.target.options):
+    if not resolve(question.target).arranges_file:
         return None
     if inv.precision is not Precision.INT8 or question.target_model is not None or question.against is not None:
         return None
