@@ -23,7 +23,7 @@ from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA, Rounder
 from tensortriage.model.model import Model
 from tensortriage.model.operator_bodies.replace_nodes import with_bodies, with_runtime_bodies
-from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.shape_inference.value_specs import typing_specs
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 from tensortriage.values.dtype import DType
 
@@ -232,7 +232,7 @@ class TypedSteps:
 def _lowering(model: Model) -> Lowering:
     """Return which nodes of a model a format rounds; decided once for all arithmetics under which it is built."""
     if (known := _LOWERINGS.get(model)) is None:
-        known = _LOWERINGS[model] = decide(model, specs=value_specs(model))
+        known = _LOWERINGS[model] = decide(model, specs=typing_specs(model))
     return known
 
 

@@ -6,7 +6,8 @@ import onnx
 import models
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference import value_specs as module
-from tensortriage.model.shape_inference.value_specs import infer_shapes, value_specs
+from tensortriage.model.shape_inference.type_inference import infer_types
+from tensortriage.model.shape_inference.value_specs import infer_shapes, typing_specs, value_specs
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -28,6 +29,24 @@ def test_shape_inference_is_asked_once_for_a_model(monkeypatch):
     assert len(asked) == 1
     value_specs(other)
     assert len(asked) == 2
+
+
+def test_types_that_schemas_give_are_not_inferred(monkeypatch):
+    asked = []
+    monkeypatch.setattr(module, "infer_shapes", lambda proto: asked.append(proto))
+    for model in (models.mlp(), models.with_if(), models.with_loop()):
+        assert not typing_specs(model)
+        types = infer_types(model.ir, {})
+        assert all(value in types for node in model.ir.graph for value in node.outputs)
+    assert not asked
+
+
+def test_a_type_that_schemas_leave_open_is_inferred():
+    model = models.parse("""
+        <ir_version: 10, opset_import: ["": 18, "own": 1]>
+        g (float[2] x) => (float16[2] y) { a = own.F(x)  y = Cast <to = 10> (a) }
+        <opset_import: ["": 18], domain: "own"> F (u) => (v) { v = Neg(u) }""")
+    assert typing_specs(model)["a"].dtype is DType.FLOAT
 
 
 def test_recorded_specs_win():
