@@ -81,6 +81,7 @@ class Case:
     Args:
         folder: The directory; created when missing. An existing one must be empty or a case.
         fresh: Whether everything is asked again: no answer of an earlier command counts, and engines are built again.
+        own: Whether no other command knows the directory, which then needs no lock.
 
     Raises:
         UsageError: When the directory holds something else, or another command is at work in it; nothing in it is
@@ -88,7 +89,7 @@ class Case:
         StoreError: When it cannot be written.
     """
 
-    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
+    def __init__(self, folder: Path, *, fresh: bool = False, own: bool = False) -> None:
         self.folder = folder
         self.code = EngineCode(folder, fresh=fresh)
         try:
@@ -106,7 +107,7 @@ class Case:
             self.runs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _unwritable(folder, error) from error
-        self._unlock = _lock(folder)
+        self._unlock: Callable[[], None] = (lambda: None) if own else _lock(folder)
         try:
             self.checks = CheckCache(known, fresh=fresh, before=self.code.note)
         except BaseException:

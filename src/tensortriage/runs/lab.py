@@ -117,7 +117,7 @@ class Lab:
         """This lab, or a companion with a temporary case: judging needs a cache."""
         if self._case is not None:
             return self
-        case = self._open_here.enter_context(Case(self.workspace.folder / "case"))
+        case = self._open_here.enter_context(Case(self.workspace.folder / "case", own=True))
         return self._open_here.enter_context(Lab(case, limits=self.limits, progress=self.progress))
 
     # -- the one way to ask --------------------------------------------------------------------------------------------
