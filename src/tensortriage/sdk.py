@@ -51,6 +51,7 @@ from tensortriage.search.statistics.repeats import wilson as wilson
 from tensortriage.values.files import read_regular as read_regular
 from tensortriage.values.files import write_text as write_text
 from tensortriage.values.first_use import on_first_use
+from tensortriage.values.options import DECLARED as DECLARED
 from tensortriage.values.options import argument as argument
 from tensortriage.values.options import flag as flag
 from tensortriage.values.options import option as option
@@ -223,7 +224,6 @@ if TYPE_CHECKING:
     from tensortriage.search.statistics.repeats import runs_needed as runs_needed
     from tensortriage.values.dtype import DType as DType
     from tensortriage.values.dtype import Precision as Precision
-    from tensortriage.values.options import DECLARED as DECLARED
     from tensortriage.values.output_files import check_output as check_output
     from tensortriage.values.serial import dump as dump
     from tensortriage.values.serial import load as load

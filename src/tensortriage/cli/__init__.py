@@ -4,7 +4,6 @@ Start-up is kept short by a table of commands that are imported only when used, 
 """
 
 import contextlib
-import dataclasses
 import io
 import os
 import re
@@ -21,6 +20,7 @@ from tensortriage.cli import dialect, documents, guard
 from tensortriage.cli.lazy import LazyGroup
 from tensortriage.cli.logs import finish, to_file
 from tensortriage.errors import TriageError, did_you_mean
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.overview import COMMANDS, EPILOG, GROUP, INTERRUPTED, WIDEST, overview
 
 
@@ -51,7 +51,7 @@ def cli(context: click.Context, debug: bool) -> None:
         context.color = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class CommandProblem:
     """The reason why a command ended early, as users see it.
 

@@ -10,9 +10,10 @@ from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.errors import DataError
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Row:
     """One compared tensor.
 
@@ -46,7 +47,7 @@ class Row:
         return self.measure == RELATIVE_RMS
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Comparison:
     """All compared tensors of one reference and one target.
 

@@ -1,9 +1,9 @@
 """How a model that does not fit into memory was cut, in words, to be shown next to the numbers that depend on it."""
 
-import dataclasses
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Cuts:
     """The blocks into which a model was cut.
 

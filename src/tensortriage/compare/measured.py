@@ -9,6 +9,7 @@ import numpy as np
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import TensorStore
 
@@ -16,7 +17,7 @@ Keep = Callable[[str, np.ndarray, Metrics], None]
 """Called with each array as it arrives, and its figures."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Measured:
     """Figures of many values against stored ones.
 

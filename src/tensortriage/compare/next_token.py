@@ -1,14 +1,14 @@
 """Two sets of scores over a vocabulary, compared by their use: the next token, and how likely each was."""
 
-import dataclasses
-
 import numpy as np
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 TOP = 5
 """Numbers of likeliest tokens that are compared, as accuracy is usually reported: top-1 and top-5."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class NextToken:
     """The next token by two sets of scores.
 

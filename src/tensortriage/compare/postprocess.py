@@ -1,17 +1,17 @@
 """Post-processing of outputs before they are compared: the indices of the top K classes instead of their scores."""
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 _TOP_K = re.compile(r"(?:(?P<name>.+):)?top-(?P<k>\d{1,18})(?:,axis=(?P<axis>-?\d{1,18}))?", re.DOTALL)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class TopK:
     """The number of largest values that count, and their axis."""
 

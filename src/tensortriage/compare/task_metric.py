@@ -7,12 +7,12 @@ About the Bootstrap, The American Statistician 69, 2015). Where no sample differ
 the share of samples that may differ is bounded by Wilson's score interval (1927) for none of n.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.search.statistics.repeats import NORMAL, wilson
 from tensortriage.values.text import count, magnitude, percent
 
@@ -24,7 +24,7 @@ MOST_WORST = 8
 """Samples that are listed."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SampleScore:
     """One sample on reference and target.
 
@@ -65,7 +65,7 @@ class SampleScore:
         return self.label != self.other
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class TaskComparison:
     """A task metric over all samples, target against reference.
 
@@ -97,7 +97,7 @@ class TaskComparison:
     common: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class TaskAccuracy:
     """The task metric of a diagnosis.
 

@@ -1,6 +1,5 @@
 """Climbs the ladder: asks its questions in order, answered by evidence, until one answer is decisive."""
 
-import dataclasses
 from collections.abc import Collection, Sequence
 
 from tensortriage.diagnose.ladder import (
@@ -25,13 +24,14 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.capabilities import RunsGivenEngines
 from tensortriage.engines.registry import resolve
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.oddities import constant_inputs
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import percent, times
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ClimbResult:
     """The end of a climb.
 

@@ -12,7 +12,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure as measure
 from tensortriage.diagnose.measurements.evidence import Evidence as Evidence
 from tensortriage.diagnose.measurements.evidence import Findings as Findings
 from tensortriage.diagnose.measurements.evidence import WrongPart as WrongPart
-from tensortriage.diagnose.measurements.judging import limits_of as limits_of
+from tensortriage.diagnose.measurements.limits import limits_of as limits_of
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands as golden_operands
 from tensortriage.diagnose.measurements.outputs import FeedResult as FeedResult
 from tensortriage.diagnose.measurements.outputs import Unsound as Unsound

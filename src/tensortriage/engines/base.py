@@ -5,17 +5,17 @@ as one of the `EngineError` kinds, so that callers can treat a crash or a hang a
 an optional capability (`tensortriage.engines.capabilities`), which an engine declares.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.spec import ValueSpec
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Availability:
     """Whether an engine can be used here.
 
@@ -39,7 +39,7 @@ RUN_FACTOR = 20.0
 """Default limit of a run, in seconds, and as a multiple of the reference's time."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Limits:
     """Bounds on one build or run of an engine that works in its own process.
 
@@ -68,7 +68,7 @@ LARGEST_GROUP = 0.25
 """Share of all nodes above which a region is no group: a plan with one kernel for everything is uninformative."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Region:
     """One unit of execution of an engine's plan: a kernel, with the ONNX nodes fused into it.
 
@@ -94,7 +94,7 @@ class Region:
     device: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Choice:
     """An engine's choice for one layer while it built: a tactic, out of several that compute the same in theory.
 
@@ -126,7 +126,7 @@ class Choice:
         return name.strip() + formats
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Plan:
     """The regions that an engine really runs for a model.
 

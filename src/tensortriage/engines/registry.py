@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import cast
 
 from tensortriage.engines.base import Availability, Engine, Limits
-from tensortriage.engines.capabilities import ReportsPrecision, RunsOnHardware
+from tensortriage.engines.capabilities import ArrangesFiles, ReportsPrecision, RunsOnHardware
 from tensortriage.engines.cpu_features import processor
 from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.errors import EngineMissing, TriageError, UsageError, did_you_mean
@@ -106,6 +106,11 @@ class ResolvedEngine:
     def on_gpu(self) -> bool:
         """Whether it is known to compute on a GPU."""
         return self.hardware is Hardware.GPU
+
+    @property
+    def arranges_file(self) -> bool:
+        """Whether it runs a file of another tool, which may have renamed and rearranged the model's tensors."""
+        return isinstance(self.engine, ArrangesFiles) and self.engine.arranges(self.spec.options)
 
     @property
     def file(self) -> Path:

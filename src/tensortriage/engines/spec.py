@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tensortriage.engines.cpu_features import where_it_runs
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
 class Hardware(enum.Enum):
@@ -43,7 +44,7 @@ def network_text(text: str) -> str:
     return text if text.startswith("torch:") else f"torch:{text}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class EngineSpec:
     """An engine's name and its options as written.
 

@@ -15,9 +15,8 @@ from tensortriage.engines.cpu_features import PAIRED_BY_TAP, sums_in_int16
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import by_value, distances
 from tensortriage.envelope.evaluations import Healthy
-from tensortriage.envelope.explanations import Explanation
+from tensortriage.envelope.explanations import UNROUNDED, Explanation
 from tensortriage.envelope.setting import Floors, Setting
-from tensortriage.envelope.unrounded_match import UNROUNDED
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.jitter import jitter

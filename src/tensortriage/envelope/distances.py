@@ -21,6 +21,7 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, sample
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.envelope.prefetched import prefetched
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import output_parts
 from tensortriage.model.model import Model
@@ -31,7 +32,7 @@ EXTERNAL = "external"
 """Name under which stored values are compared with the correctly rounded ones, among the evaluations."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Distance:
     """The figures of one tensor; each as in `tensortriage.compare.metrics.tensor_metrics.Metrics`.
 
@@ -70,7 +71,7 @@ class EvaluatedModel:
     feed: Feed
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StoredValues:
     """Values that an engine computed of a model, such as the reference's, to be compared as evaluations are.
 
@@ -186,6 +187,13 @@ def distance_between(centre: np.ndarray, other: np.ndarray) -> Distance:
     return Distance.of(measure(centre, other))
 
 
+def _median(values: np.ndarray) -> float:
+    """Return the median of finite numbers; that of numpy imports all of its masked arrays."""
+    low, high = (values.size - 1) // 2, values.size // 2
+    ordered = np.partition(values, (low, high))
+    return float(ordered[low : high + 1].mean())
+
+
 def _finite(centre: np.ndarray, other: np.ndarray) -> Distance | None:
     """Return the figures of finite numbers; None where some are not, or so small that squares lose them."""
     least = SAFE[centre.dtype][0] ** 2
@@ -206,7 +214,7 @@ def _finite(centre: np.ndarray, other: np.ndarray) -> Distance | None:
         count=centre.size,
         compared=centre.size,
         rms_error=math.sqrt(error_squares / centre.size),
-        median_abs_error=float(np.median(np.concatenate(samples))) if differing else 0.0,
+        median_abs_error=_median(np.concatenate(samples)) if differing else 0.0,
         reference_rms=math.sqrt(squares / centre.size),
         nonfinite_mismatch=0,
         mismatches=differing,

@@ -12,7 +12,6 @@ Of scores, which of two is larger means nothing within twice this radius. Scores
 magnitude away from the others, with errors to match, and are kept apart.
 """
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -23,6 +22,7 @@ from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, ROUNDED
 from tensortriage.envelope.limits import of_floor, of_rounding
 from tensortriage.envelope.setting import Setting
 from tensortriage.errors import EngineError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.jitter import jitter
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA
@@ -103,7 +103,7 @@ def _formats(dtype: DType, precision: Precision) -> Collection[DType]:
 # -- scores ------------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Radii:
     """Allowed absolute errors per element, by value name.
 

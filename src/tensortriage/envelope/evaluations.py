@@ -10,7 +10,6 @@ relative attention) are also evaluated with results passed on unrounded where en
 one side with one rounding more, and to the other with one less.
 """
 
-import dataclasses
 import functools
 import math
 import operator
@@ -21,6 +20,7 @@ from tensortriage.compare.judgement.relative_error import ErrorFigures, error_of
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.explanations import ROUNDED, Explanation, evaluation
 from tensortriage.envelope.limits import floor_of_amplified
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.whole_numbers import cuts_to_integers
 from tensortriage.values.block_format import BLOCK_FORMATS
@@ -30,7 +30,7 @@ Figures = Mapping[str, ErrorFigures]
 """How far evaluations of a value lie from the correctly rounded one, by the name of the evaluation."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Healthy:
     """Healthy evaluations of a model, by name.
 

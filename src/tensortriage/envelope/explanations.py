@@ -15,6 +15,7 @@ from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.envelope.limits import Limit, of_prediction
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.model import Model
 from tensortriage.values.block_format import BLOCK_FORMATS
 from tensortriage.values.dtype import Precision
@@ -40,7 +41,7 @@ class Usual(enum.Enum):
     WHERE_IT_FAILS = "tried only at ops that are otherwise wrong: it is expensive to evaluate, or would allow much"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Needs:
     """Conditions on the target, apart from its outputs, under which an explanation counts.
 
@@ -65,7 +66,7 @@ _ALWAYS = dict.fromkeys(Precision, Usual.EXPECTED)
 _ANYONE = frozenset({Hardware.CPU, Hardware.LIGHT, Hardware.GPU, Hardware.NPU})
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@frozen_dataclass(eq=False, kw_only=True)
 class Explanation:
     """One way in which a healthy engine may differ from its reference.
 
@@ -127,7 +128,7 @@ Together = tuple[Explanation, ...]
 """Explanations that an engine takes all at once."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Held:
     """Errors compared with the predictions of explanations.
 
@@ -172,7 +173,7 @@ class Held:
         return f"output '{self.worst}' is {self.gap} against that prediction" if self.beyond else self.unmet
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Taken:
     """The result of a stage of the walk.
 
@@ -194,6 +195,15 @@ def evaluation(options: Mapping[str, str]) -> EngineSpec:
 
 CORRECTLY_ROUNDED = evaluation({})
 """The model as its types prescribe, every result correctly rounded: the centre of all comparisons."""
+
+UNROUNDED = EngineSpec("float64", {"quantizers": "unrounded"})
+"""Quantizers cut off and do not round."""
+SIGNED = EngineSpec("float64", {"quantizers": "signed"})
+"""Quantizers cut off at 0 alone, where Relus are, and at the whole number at which a Relu6 ends."""
+UNBOUNDED = EngineSpec("float64", {"quantizers": "unbounded"})
+"""Quantizers pass everything on."""
+FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
+"""Unrounded forms of a file; the first one where several are as near."""
 
 AMPLIFIED_FP32 = evaluation({"accumulator": "fp32", "functions": "cpu", "amplify": f"{MATCH_FACTOR:g}"})
 """A healthy fp32 evaluation, whose every operator errs `MATCH_FACTOR` times as much."""
@@ -221,7 +231,7 @@ class Alone(Protocol):
         """Values of ops that are known not to make the error, though they are beyond their limits."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Fused:
     """Functions that a target fuses with the nodes of their operands, run on golden operands.
 

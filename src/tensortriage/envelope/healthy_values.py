@@ -3,7 +3,6 @@
 Rows of a batch, or new rows of a cache, have magnitudes of their own.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -19,6 +18,7 @@ from tensortriage.envelope.limits import Limit
 from tensortriage.envelope.registry import freedoms_of_target, orders_of
 from tensortriage.envelope.setting import Setting
 from tensortriage.errors import EngineError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -34,7 +34,7 @@ CENTRE = "correctly rounded"
 """Name of the evaluation that the others are compared with."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class HealthyValues(Generic[Tensors]):
     """The values that healthy evaluations have.
 

@@ -48,12 +48,13 @@ from tensortriage.envelope.limits import Limit, half_at_most
 from tensortriage.envelope.registry import costing, freedoms_of_target
 from tensortriage.envelope.setting import Floors, Setting
 from tensortriage.errors import EngineError, TriageError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.cutting.between import between
 from tensortriage.model.inspect.output_parts import whole
 from tensortriage.values.text import error_size
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Stage:
     """A stage of the walk.
 

@@ -5,7 +5,6 @@ None depends on the judged pair but by its number of elements. `tensortriage.env
 limit counts, `tensortriage.compare.judgement.within` compares errors with limits.
 """
 
-import dataclasses
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -24,13 +23,14 @@ from tensortriage.compare.judgement.thresholds import (
 )
 from tensortriage.compare.judgement.within import gap_allowance_db, is_noise
 from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import magnitude, percent
 
 Key = TypeVar("Key")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Limit:
     """The largest error that is allowed at a value.
 

@@ -23,6 +23,7 @@ from tensortriage.envelope.limits import Limit, of_op, of_prediction
 from tensortriage.envelope.registry import freedoms_of_target
 from tensortriage.envelope.setting import ENVELOPE, Floors, Setting
 from tensortriage.errors import EngineError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph
 
 OpTypes = Callable[[str], frozenset[str]]
@@ -33,7 +34,7 @@ MOST_PEERS = 16
 engine."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OpLimits:
     """Allowed errors of ops.
 

@@ -3,7 +3,6 @@
 Nor are those of kernels that saturate int16, which exist on some processors.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,6 +16,7 @@ from tensortriage.envelope.floors import envelope_floors, healthy_in
 from tensortriage.envelope.limits import ROUNDED_ONCE
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import DataError, EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.model.model import Model
@@ -30,7 +30,7 @@ from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Dispute:
     """A wrong value of the reference.
 

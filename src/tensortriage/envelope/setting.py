@@ -13,6 +13,7 @@ from tensortriage.engines.spec import PLAIN, EngineSpec, Hardware
 from tensortriage.envelope import limits
 from tensortriage.envelope.distances import Distance, EvaluatedModel, StoredValues
 from tensortriage.envelope.limits import Limit
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.inspect.output_parts import OutputPart, output_parts, with_parts
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.values.dtype import Precision
@@ -98,7 +99,7 @@ ENVELOPE, JITTER = "envelope", "input jitter"
 """How floors were found."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Floors:
     """Relative noise floors by value name.
 

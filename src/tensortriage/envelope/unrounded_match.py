@@ -24,9 +24,10 @@ from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope import limits
-from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, FORMS
 from tensortriage.envelope.limits import Limit
 from tensortriage.errors import DataError, EngineError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import OutputPart, output_parts, with_parts
@@ -50,15 +51,6 @@ MOST_FEEDS = 4
 
 Arrays = Mapping[str, np.ndarray]
 
-UNROUNDED = EngineSpec("float64", {"quantizers": "unrounded"})
-"""Quantizers cut off and do not round."""
-SIGNED = EngineSpec("float64", {"quantizers": "signed"})
-"""Quantizers cut off at 0 alone, where Relus are, and at the whole number at which a Relu6 ends."""
-UNBOUNDED = EngineSpec("float64", {"quantizers": "unbounded"})
-"""Quantizers pass everything on."""
-FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
-"""Unrounded forms of a file; the first one where several are as near."""
-
 
 def enough(network: Sequence[Arrays]) -> bool:
     """Return whether outputs on given feeds suffice to compare a file with: more add little, and cost as much.
@@ -77,7 +69,7 @@ def is_rounded(file: Model) -> bool:
     return is_quantized(file.graph) or bool(narrow_nodes(file)) or stores_narrow(file.graph)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Standing:
     """One output of a file compared with its presumed network; errors are relative to the network's RMS.
 
@@ -113,7 +105,7 @@ class Standing:
         return limits.of_engine_on_file(self.cost, self.noise, self.limit)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class UnroundedMatch:
     """A file compared with its presumed network.
 

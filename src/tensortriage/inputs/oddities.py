@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -29,7 +30,7 @@ class OddKind(enum.Enum):
     CHANNELS_LAST = "channels-last"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Oddity:
     """Something odd about an input of a feed, with a sentence."""
 

@@ -4,9 +4,9 @@ Writing an edited model to a file costs the time and the space of all its weight
 An embedded weight can be referred to as well: the model file is then the file of external data.
 """
 
-import dataclasses
 from pathlib import Path
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.io.lazy_weights import MappedTensor, lacks_numbers
 from tensortriage.model.io.save import EMBED_LIMIT_BYTES, refer
 from tensortriage.model.io.serialize import to_bytes, to_proto
@@ -15,7 +15,7 @@ from tensortriage.model.model import Model
 _REFERRED_BYTES = 16 << 10
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class InPlace:
     """A model that is in no file of its own.
 

@@ -9,12 +9,12 @@ weights streamed from wherever they are.
 Source: https://protobuf.dev/programming-guides/encoding/ and the field numbers in onnx/onnx.proto.
 """
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.files import open_regular
 
 MODEL_GRAPH = 7
@@ -34,7 +34,7 @@ class WireError(Exception):
     """The bytes are not protobuf; the message names the byte where that shows."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Field:
     """One field of a message: bytes ``start:end`` with its tag, of which ``body:end`` is the payload."""
 
@@ -45,7 +45,7 @@ class Field:
     end: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Lifted:
     """A model without its large weights.
 

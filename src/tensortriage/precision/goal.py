@@ -15,6 +15,7 @@ from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import error_of, sqnr_db
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.task_metric import TaskMetric
@@ -22,7 +23,7 @@ from tensortriage.runs.task_metric import TaskMetric
 Arrays = Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class GoalSample:
     """A feed with the outputs expected on it."""
 
@@ -30,7 +31,7 @@ class GoalSample:
     outputs: Arrays
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class GoalReading:
     """The reading of one candidate on all samples.
 
@@ -75,7 +76,7 @@ def failed(message: str) -> GoalReading:
     return GoalReading(False, math.inf, math.inf, 0, "", "", (), failure=message)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ErrorGoal:
     """The relative RMS error of every output is at most so much.
 
@@ -96,7 +97,7 @@ class ErrorGoal:
         return _reading(samples, entries, ratios, within=max(ratios) <= 1.0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ToleranceGoal:
     """Every output is within the user's tolerance.
 
@@ -123,7 +124,7 @@ class ToleranceGoal:
         return self.tolerance.judge(name, metrics, sample.outputs[name], result[name])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class MetricGoal:
     """The mean of a task metric over all samples is at least so much.
 

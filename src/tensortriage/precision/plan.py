@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensortriage.compare.task_metric import TaskAccuracy
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.values.result import Result, record
 from tensortriage.values.text import count
@@ -12,7 +13,7 @@ from tensortriage.values.text import count
 PRECISION_FORMAT = "tensortriage.precision/1"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Keeping:
     """A node that computes in the higher precision.
 
@@ -35,7 +36,7 @@ class Keeping:
     origin: NodeOrigin = UNKNOWN
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Point:
     """A choice of nodes, and its cost.
 
@@ -58,7 +59,7 @@ class Point:
     metric: float | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ErrorFacts:
     """Errors of the outputs.
 
@@ -87,7 +88,7 @@ class ErrorFacts:
     explained: bool = True
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Honoured:
     """The precision that an engine runs, compared with the types of the model.
 
@@ -104,7 +105,7 @@ class Honoured:
     wider: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class PrecisionAlternative:
     """Another remedy, seen to work.
 
@@ -123,7 +124,7 @@ class PrecisionAlternative:
     file: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@frozen_dataclass(kw_only=True, repr=False)
 class PrecisionPlan(Result):
     """A finished search.
 

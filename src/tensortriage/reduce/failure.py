@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.search.problem import CandidateOutcome as CheckOutcome
 from tensortriage.search.problem import OracleVerdict
@@ -50,7 +51,7 @@ _KINDS = {
 _REFUSALS = (FailureKind.BUILD_FAILED, FailureKind.RUN_FAILED)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Failure:
     """The failure of a model, or of a piece of it.
 

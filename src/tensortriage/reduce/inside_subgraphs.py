@@ -5,10 +5,10 @@ does not, the fault needs the node itself, and the result notes it.
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Iterator
 
 from tensortriage.errors import TriageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.reduce.commands.by_command import StagedAsking
 from tensortriage.reduce.engines.by_engine import EngineAsking
 from tensortriage.reduce.pieces.node_bodies import Opening, openings
@@ -19,7 +19,7 @@ Asking = EngineAsking | StagedAsking
 """One way of asking, of the same methods: engines, or a command or a person."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FoundInside:
     """The findings of a search.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.reduce.failure import Failure
 from tensortriage.values.result import Result, record
@@ -14,7 +15,7 @@ from tensortriage.values.text import count
 REDUCTION_FORMAT = "tensortriage.reduction/1"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class KeptNode:
     """A node of the result.
 
@@ -33,7 +34,7 @@ class KeptNode:
     origin: NodeOrigin = UNKNOWN
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OtherFailure:
     """A piece that fails in another way.
 
@@ -50,7 +51,7 @@ class OtherFailure:
     path: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Shrunk:
     """A part other than the nodes that was made smaller, or could not be.
 
@@ -65,7 +66,7 @@ class Shrunk:
     detail: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Opened:
     """A node with a body, or a call of a function, among the nodes that could not be left out.
 
@@ -82,7 +83,7 @@ class Opened:
     detail: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@frozen_dataclass(kw_only=True, repr=False)
 class Reduction(Result):
     """A finished reduction.
 
@@ -163,7 +164,7 @@ class Effort(enum.Enum):
     """The result is written as it is: the user has no more patience."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ReductionFinish:
     """The state of the finished result.
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from tensortriage.diagnose.state.layer_rows import PLAINLY, LayerRow, Layers, OutputRow, Outputs
 from tensortriage.diagnose.state.verdict import Culprit, Step, Verdict
 from tensortriage.errors import StoreError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.report.verdict_words import KIND_WORDS, LOST_WORDS, KindWords, headline
 from tensortriage.runs.analyses.ranges import FormatMisfit, RangeRow, Ranges
 from tensortriage.runs.case import CaseFacts
@@ -25,7 +26,7 @@ T = TypeVar("T")
 REPORT_FORMAT = "tensortriage.report/1"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Report:
     """Everything a renderer may show.
 

@@ -4,7 +4,6 @@ A package adds one by an entry point of `GROUP`, called as the format. It is for
 module has ``render(document, source) -> str``, for plain data and the case or file that holds it.
 """
 
-import dataclasses
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from tensortriage.errors import StoreError, UsageError, did_you_mean
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.files import placed
 from tensortriage.values.registered import registered
 
@@ -26,7 +26,7 @@ class Renderer(Protocol):
         """Return the whole text."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ReportFormat:
     """One output format.
 

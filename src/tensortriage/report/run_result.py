@@ -9,6 +9,7 @@ from tensortriage.compare.comparison import Comparison
 from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.task_metric import TaskComparison
 from tensortriage.errors import DataError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.outcome import Outcome
 from tensortriage.values.result import Result, record
 from tensortriage.values.text import count
@@ -16,7 +17,7 @@ from tensortriage.values.text import count
 RUN_FORMAT = "tensortriage.run/1"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Invalid:
     """NaN or Inf in an output."""
 
@@ -27,7 +28,7 @@ class Invalid:
     inf: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FeedComparison:
     """One target against the reference on one feed."""
 
@@ -35,7 +36,7 @@ class FeedComparison:
     comparison: Comparison
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Disagreement:
     """A value of the reference that differs from the model's exact result on a feed.
 
@@ -56,7 +57,7 @@ class Disagreement:
     limit: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+@frozen_dataclass(repr=False)
 class CompareResult(Result):
     """Result of a comparison.
 

@@ -4,10 +4,11 @@ A column without contents in any row is left out. The kind of its contents, its 
 draws it: its justification, whether it gives way on a narrow terminal, whether it is a code span.
 """
 
-import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ class Looks(enum.Enum):
     SENTENCE = "why"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class TableCell:
     """Contents of a cell; with a tone it is a judgement, with a link it leads to a page."""
 
@@ -65,7 +66,7 @@ JUDGED = {True: TableCell("ok", Tone.GOOD), False: TableCell("fail", Tone.PROBLE
 """Whether something is within its limit."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Column(Generic[T]):
     """A column.
 
@@ -90,7 +91,7 @@ class Column(Generic[T]):
         return self.full or self.title
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Table:
     """A table, ready to be drawn.
 

@@ -5,19 +5,19 @@ title and one sentence. How loud a verdict is, its `Tone`, is always shown as a 
 alone.
 """
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.report.tables import Tone
 from tensortriage.values.text import count, error_size
 
 BREAKERS = "these tensors restore the answer when they are marked as outputs"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class KindWords:
     """A verdict in words.
 

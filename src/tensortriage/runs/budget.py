@@ -5,13 +5,14 @@ import math
 import time
 
 from tensortriage.engines.base import RUN_SECONDS, Limits
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
 class BudgetSpent(Exception):
     """The time is over; raised before the next use of an engine."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Budget:
     """Wall time that may be spent.
 

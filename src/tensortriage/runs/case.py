@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from tensortriage.engines.cpu_features import processor
 from tensortriage.errors import StoreError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.check_cache import CheckCache
 from tensortriage.runs.identity.engine_code import EngineCode
 from tensortriage.values.serial import dump
@@ -35,7 +36,7 @@ PATIENCE_SECONDS = 2.0
 """How long another command may take to leave a case; the processes of one that was killed end a moment later."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ModelFacts:
     """The model a case is about.
 
@@ -59,7 +60,7 @@ class ModelFacts:
         return cls(str(path), model.fingerprint, len(model.graph.nodes), model.parameter_count, model.opset)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FeedFacts:
     """A feed of a case: its name, ``real`` or ``random``, and the digest of its content."""
 
@@ -73,7 +74,7 @@ class FeedFacts:
         return cls(feed.name, feed.origin.value, feed.digest)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class CaseFacts:
     """The question of a case and its inputs; the content of ``case.json``."""
 
@@ -94,6 +95,7 @@ class Case:
     Args:
         folder: The directory; created when missing. An existing one must be empty or a case.
         fresh: Whether everything is asked again: no answer of an earlier command counts, and engines are built again.
+        own: Whether no other command knows the directory, which then needs no lock.
 
     Raises:
         UsageError: When the directory holds something else, or another command is at work in it; nothing in it is
@@ -101,7 +103,7 @@ class Case:
         StoreError: When it cannot be written.
     """
 
-    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
+    def __init__(self, folder: Path, *, fresh: bool = False, own: bool = False) -> None:
         self.folder = folder
         try:
             if folder.exists() and not folder.is_dir():
@@ -118,7 +120,7 @@ class Case:
             self.runs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _unwritable(folder, error) from error
-        self._unlock = _lock(folder)
+        self._unlock: Callable[[], None] = (lambda: None) if own else _lock(folder)
         self.code = EngineCode(folder, fresh=fresh)
         try:
             self.checks = CheckCache(known, fresh=fresh, before=self.code.note)

@@ -17,6 +17,7 @@ import numpy as np
 
 from tensortriage.engines.base import Limits, Plan
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.budget import Budget
@@ -49,7 +50,7 @@ FLOAT64 = EngineSpec("float64")
 """The model in float64 throughout, whatever types it declares."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OpenSession:
     """Asks an engine in one session; made by `Lab.session`.
 
@@ -116,7 +117,7 @@ class Lab:
         """This lab, or a companion with a temporary case: judging needs a cache."""
         if self._case is not None:
             return self
-        case = self._open_here.enter_context(Case(self.workspace.folder / "case"))
+        case = self._open_here.enter_context(Case(self.workspace.folder / "case", own=True))
         return self._open_here.enter_context(Lab(case, limits=self.limits, progress=self.progress))
 
     # -- the one way to ask --------------------------------------------------------------------------------------------

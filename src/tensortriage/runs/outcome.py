@@ -1,6 +1,5 @@
 """How an attempt to build or run ended; a failure is one of a few kinds, and a result like any other."""
 
-import dataclasses
 import enum
 
 from tensortriage.errors import (
@@ -11,6 +10,7 @@ from tensortriage.errors import (
     EngineOutOfMemory,
     RunFailed,
 )
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
 class OutcomeKind(enum.Enum):
@@ -24,7 +24,7 @@ class OutcomeKind(enum.Enum):
     OUT_OF_MEMORY = "out-of-memory"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Outcome:
     """The end of an attempt.
 

@@ -5,7 +5,6 @@ outputs; see `tensortriage_worker.function_adapter.takes`. It returns a number, 
 each row of the feed, which makes an interval out of a single batch.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 
 from tensortriage.engines.base import Limits
 from tensortriage.errors import DataError, TriageError, UsageError, did_you_mean
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import LABEL_NAMES, Feed, feed_digest
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.scripts import METRIC, Arrays, ScriptFunction
@@ -27,7 +27,7 @@ GROUP = "tensortriage.metrics"
 Labels = np.ndarray | Mapping[str, np.ndarray] | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class TaskMetric:
     """A metric, and how it was named.
 

@@ -12,6 +12,7 @@ import enum
 from collections.abc import Callable, Generator
 from typing import Generic, TypeAlias
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.search.problem import OracleVerdict, SearchProblem, T
 
 
@@ -26,7 +27,7 @@ class Care(enum.Enum):
     """Ask until it is known how often the candidate fails."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Ask(Generic[T]):
     """Candidates to be checked; their answers do not depend on each other and are wanted together."""
 

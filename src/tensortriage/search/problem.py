@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 T = TypeVar("T", bound=Hashable)
 T_contra = TypeVar("T_contra", bound=Hashable, contravariant=True)
@@ -34,7 +35,7 @@ class CandidateOutcome(enum.Enum):
     """Unresolved: it would not build, or the check itself died or took too long."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OracleVerdict:
     """Answer of the oracle to one candidate.
 

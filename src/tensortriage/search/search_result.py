@@ -1,11 +1,11 @@
 """The result of a search, and its progress reports."""
 
-import dataclasses
 import enum
 from collections.abc import Mapping
 from typing import Generic
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, T
 from tensortriage.search.statistics.repeats import Rate
@@ -20,7 +20,7 @@ class SearchStop(enum.Enum):
     INTERRUPTED = "interrupted"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SearchBudget:
     """Limits on the cost of a search; None for no limit.
 
@@ -42,7 +42,7 @@ class SearchBudget:
             )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SearchStep:
     """One answer that the search used.
 
@@ -63,7 +63,7 @@ class SearchStep:
     kept: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Interesting(Generic[T]):
     """A candidate that fails in another way: perhaps another fault, found for free."""
 
@@ -71,7 +71,7 @@ class Interesting(Generic[T]):
     verdict: OracleVerdict
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Progress(Generic[T]):
     """The state of a running search, after every answer.
 
@@ -97,7 +97,7 @@ class Progress(Generic[T]):
     seconds_left: float | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SearchResult(Generic[T]):
     """The smallest subset found that fails the same way.
 

@@ -7,13 +7,13 @@ largest element. NVFP4 (NVIDIA, "Introducing NVFP4", 2025): blocks of 16, a scal
 nearest, and one float32 scale for the whole tensor, which makes the largest block scale the largest E4M3 number.
 """
 
-import dataclasses
 import math
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import Precision
 
 _finfo: Any = ml_dtypes.finfo  # its constructor is not annotated
@@ -21,7 +21,7 @@ SCALE_EXPONENTS = (-127, 127)
 """Exponents of E8M0: 2**-127 to 2**127 (MX specification, 5.4.1)."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class BlockFormat:
     """A format of blocks.
 

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar, dataclass_transform, overload
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values import given
 from tensortriage.values.given import ACCEPTS, resolved, take
 from tensortriage.values.output_files import Place
@@ -18,7 +19,7 @@ DECLARED = "tensortriage.options"
 """Key of a field's metadata that holds its declaration."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Option:
     """The spelling and the meaning of one option.
 
@@ -92,7 +93,7 @@ class OptionSet(Protocol[T_co]):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OptionPart:
     """A value that several options make together.
 
@@ -225,7 +226,7 @@ def request(made: type[T]) -> type[T]:
             checked(self)
 
     made.__post_init__ = filled  # type: ignore[attr-defined] # called by dataclasses
-    found = dataclasses.dataclass(frozen=True, kw_only=True, slots=True)(made)
+    found = frozen_dataclass(kw_only=True)(made)
     found.__doc__ = _documented(found)
     return found
 

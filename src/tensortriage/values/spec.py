@@ -1,13 +1,12 @@
 """The spec of a value before it has numbers: its name, element type and shape."""
 
-import dataclasses
-
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ValueSpec:
     """Name, element type and shape of one tensor.
 

@@ -6,7 +6,6 @@ tensor is held. Reading maps: a tensor costs address space until it is looked at
 last array out of it is gone.
 """
 
-import dataclasses
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from tensortriage.errors import StoreError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values import serial
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -79,7 +79,7 @@ class MemoryStore:
             raise _absent(name, "this store") from None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Item:
     """One line of the index.
 
@@ -98,7 +98,7 @@ class _Item:
     crc32: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Index:
     tensors: tuple[_Item, ...]
     format: str = "tensortriage.store/1"

@@ -15,7 +15,7 @@ from tensortriage.cli import guard
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the guard is for Linux")
 
 GUARDS = """
-import ctypes, dataclasses, json, os, signal, sys, time
+import atexit, ctypes, dataclasses, json, os, signal, sys, threading, time
 from pathlib import Path
 
 from tensortriage.cli import guard
@@ -29,6 +29,20 @@ guard.GRACE_SECONDS = 0.2
 def settles():
     guard.settle(0)
     os.kill(os.getpid(), signal.SIGABRT)
+
+
+class Held:
+    def __del__(self):
+        Path("freed").write_text("")
+
+
+def is_done():
+    global held
+    held = Held()
+    atexit.register(Path("handled").write_text, "")
+    threading.Thread(target=lambda: (time.sleep(0.2), Path("worked").write_text(""))).start()
+    guard.settle(3)
+    sys.exit(7)
 
 
 def tells():
@@ -68,6 +82,7 @@ def says_its_folder():
 WAYS = {
     "exits": (lambda: os._exit(5), None),
     "settles": (settles, None),
+    "is done": (is_done, None),
     "tells": (tells, None),
     "crashes": (lambda: os.kill(os.getpid(), signal.SIGSEGV), None),
     "grows": (grows, 48 << 20),
@@ -131,6 +146,11 @@ def test_how_a_child_ended(found, name, end):
 
 def test_an_exit_code_that_was_settled_stands_whatever_follows(found):
     assert ended(found, "settles")[:2] == (0, "SIGABRT")
+
+
+def test_a_child_that_is_done_ends_threads_and_handlers_and_frees_nothing(found):
+    assert ended(found, "is done") == (3, "", "", False)
+    assert [(found["folder"] / name).exists() for name in ("handled", "worked", "freed")] == [True, True, False]
 
 
 def test_what_a_child_said_is_known(found):

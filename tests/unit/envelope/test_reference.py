@@ -8,7 +8,7 @@ from machine import NEWER, OLDER, be_processor
 from models import proto
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.judging import limits_of
+from tensortriage.diagnose.measurements.limits import limits_of
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.costs import rounding_costs
 from tensortriage.envelope.reference import cut_off

@@ -8,7 +8,8 @@ from onnx import numpy_helper
 from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_static
 
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.unrounded_match import UNROUNDED, UnroundedMatch, enough, is_rounded
+from tensortriage.envelope.explanations import UNROUNDED
+from tensortriage.envelope.unrounded_match import UnroundedMatch, enough, is_rounded
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab

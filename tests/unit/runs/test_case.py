@@ -1,7 +1,7 @@
 import pytest
 
 from tensortriage.errors import StoreError, UsageError
-from tensortriage.runs.case import Case
+from tensortriage.runs.case import LOCK, Case
 
 
 def test_a_case_can_be_reopened(tmp_path):
@@ -54,6 +54,15 @@ def test_two_commands_do_not_work_in_one_case(tmp_path, monkeypatch):
         assert caught.value.slug == "case-in-use"
         assert (case.temporary / "mine").exists()
     Case(tmp_path / "case").close()
+
+
+def test_a_case_that_no_other_command_knows_is_not_locked(tmp_path):
+    with Case(tmp_path / "case", own=True) as case:
+        case.checks.put("key", "question", 1.5, seconds=0.0)
+        assert not (case.folder / LOCK).exists()
+    with Case(tmp_path / "case") as case:
+        assert case.checks.get("key", float) == 1.5
+        assert (case.folder / LOCK).exists()
 
 
 @pytest.mark.parametrize("name", ["runs", "tmp", "checks.sqlite", ".lock", "runs/key", "engines", "case.json"])

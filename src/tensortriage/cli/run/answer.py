@@ -33,7 +33,6 @@ from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.compared_engines import build_engines
 from tensortriage.workflows.comparison.participants import Saved, numbered
-from tensortriage.workflows.comparison.saved_results import Recorder, load_every
 from tensortriage.workflows.engines.calibration_feeds import with_calibration
 from tensortriage.workflows.engines.source_network import network_behind
 from tensortriage.workflows.engines.tactic_files import with_tactics
@@ -92,7 +91,7 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
 def request_of(given: RunOptions, spoken: Dialect) -> CompareRequest:
     """Return the comparison that the options ask for, with engines that can be used here."""
     limits = given.request.limits
-    saved = load_every(given.load_outputs)
+    saved = saved_outputs(given.load_outputs)
     reference, targets = engines_of(given, saved)
     shorthands = [runner(name, given) for name in given.runners]
     if not (given.reference or given.targets) and (ordered := spoken.ordered(shorthands, saved)) is not None:
@@ -112,6 +111,15 @@ def request_of(given: RunOptions, spoken: Dialect) -> CompareRequest:
         tolerances=given.judgement.tolerances(limits) or spoken.tolerances(),
         strict=spoken.strict,
     )
+
+
+def saved_outputs(paths: Sequence[Path]) -> list[Saved]:
+    """Return saved outputs."""
+    if not paths:
+        return []
+    from tensortriage.workflows.comparison.saved_results import load_every  # with the readers of files
+
+    return load_every(paths)
 
 
 def check_saved_alone(given: RunOptions, context: click.Context) -> None:
@@ -199,6 +207,24 @@ def recorded(request: CompareRequest, given: RunOptions, names: Mapping[str, str
         given: The options, for the files.
         names: How participants are called in files, in their order there, when not as here.
     """
+    if given.save_inputs or given.save_input_blob or given.save_outputs:
+        result = saved_too(request, given, names)
+    else:
+        with contextlib.closing(Teller(err=True)) as teller:
+            result = compare(request, say=teller.progress)
+    if given.save_accuracy_results:
+        from tensortriage.inputs.files.accuracy_results import write_accuracy
+        from tensortriage.workflows.comparison.saved_accuracy import accuracy_of, as_judged, averaged
+
+        found = as_judged(result, request.tolerances, names) if names else accuracy_of(result)
+        write_accuracy(given.save_accuracy_results, averaged(found) if given.judgement.check_average else found)
+    return result
+
+
+def saved_too(request: CompareRequest, given: RunOptions, names: Mapping[str, str]) -> CompareResult:
+    """Compare, and write the requested files of inputs and outputs; arguments as of `recorded`."""
+    from tensortriage.workflows.comparison.saved_results import Recorder
+
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         recorder = Recorder(Path(folder))
         with contextlib.closing(Teller(err=True)) as teller:
@@ -217,12 +243,6 @@ def recorded(request: CompareRequest, given: RunOptions, names: Mapping[str, str
             loaded = {saved.name for saved in request.saved} if names else set()
             if request.model is not None or not loaded:
                 recorder.save_outputs(given.save_outputs, names, without=loaded)
-    if given.save_accuracy_results:
-        from tensortriage.inputs.files.accuracy_results import write_accuracy
-        from tensortriage.workflows.comparison.saved_accuracy import accuracy_of, as_judged, averaged
-
-        found = as_judged(result, request.tolerances, names) if names else accuracy_of(result)
-        write_accuracy(given.save_accuracy_results, averaged(found) if given.judgement.check_average else found)
     return result
 
 

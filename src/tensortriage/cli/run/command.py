@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensortriage.cli.declared import command
+from tensortriage.cli.diagnose.blas_threads import few_blas_threads
 from tensortriage.cli.diagnose.cycle_collector import rare_collections
 from tensortriage.cli.run.options import ACCEPTED, RunOptions
 
@@ -23,8 +24,10 @@ Exit codes: 0 every output is within its limit; 1 one is not, is NaN or Inf (--v
 
 
 def import_comparison(_: Mapping[str, Any]) -> None:
-    """Import the modules of a comparison; the collector of cycles, which took an eighth of that time, waits."""
+    """Import the modules of a comparison, with few threads and collections, as in a diagnosis."""
     with rare_collections():
+        with few_blas_threads():
+            import numpy as np  # noqa: F401 - imported for its threads, under this setting
         import tensortriage.cli.run.answer
         import tensortriage.engines.onnxruntime.engine  # noqa: F401 - the default reference
 

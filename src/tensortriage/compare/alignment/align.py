@@ -5,7 +5,6 @@ name that only one side has is reported, and given a partner only when its value
 """
 
 import collections
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,11 +12,12 @@ import numpy as np
 from tensortriage.compare.alignment.tensor_fingerprint import fingerprint
 from tensortriage.compare.alignment.value_matching import Relation, ValueMatch, match
 from tensortriage.errors import DataError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Incompatible:
     """A tensor that both sides have and that still cannot be compared; ``reason`` is one sentence without full stop."""
 
@@ -25,7 +25,7 @@ class Incompatible:
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Alignment:
     """The comparable pairs, in the order of the reference.
 

@@ -10,13 +10,13 @@ A match is given only when no other tensor comes close: the tensor must be sever
 a margin that chance estimates of the distances exceed with the confidence asked for, and nearest in both directions.
 """
 
-import dataclasses
 import math
 
 import numpy as np
 
 from tensortriage.compare.metrics.random_projection import project_rows, project_symmetric
 from tensortriage.errors import DataError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 
 FEWEST_RECOGNISED = 32
@@ -35,7 +35,7 @@ QUANTILES = 64
 """Sorted values that are kept."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Fingerprint:
     """A tensor in about 130 numbers; JSON-able.
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from tensortriage.compare.alignment.tensor_fingerprint import PROJECTIONS, Fingerprint
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 _MATCH_FARTHEST = 0.2
 """Relative difference beyond which nothing is a match, however far the others are."""
@@ -51,7 +52,7 @@ class Relation(enum.Enum):
     REORDERED = "reordered"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ValueMatch:
     """One tensor recognised.
 

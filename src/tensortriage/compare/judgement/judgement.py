@@ -1,7 +1,8 @@
 """The judgement of one tensor: whether it is within its limit, by how much, and the basis of the limit."""
 
-import dataclasses
 import enum
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
 class Basis(enum.Enum):
@@ -37,7 +38,7 @@ class Basis(enum.Enum):
     """Values that must be equal, and outputs and shapes that must be there."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Judgement:
     """The judgement of a tensor against its limit.
 

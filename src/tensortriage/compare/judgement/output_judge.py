@@ -14,9 +14,10 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.judgement.within import certainly_fails, within_healthy
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Compared:
     """A tensor of the reference, the target's of the same shape, and their figures.
 

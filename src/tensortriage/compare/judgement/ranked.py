@@ -6,15 +6,15 @@ as good as the best, ranks whose scores are those of the reference's ranks, a se
 may end with. A different but valid pick is a tie; the others are mismatches.
 """
 
-import dataclasses
-
 import numpy as np
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 SHARE = "share of {unit} beyond a tie"
 """Name of the figure of such a comparison."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class RankedComparison:
     """The target's decisions against the reference's.
 

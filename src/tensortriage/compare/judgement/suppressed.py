@@ -7,19 +7,19 @@ the set that is no worse, or came after the last box allowed. The order of the b
 (NonMaxSuppression) prescribes none.
 """
 
-import dataclasses
 import math
 from collections.abc import Iterable
 
 import numpy as np
 
 from tensortriage.compare.judgement.ranked import RankedComparison
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 UNIT = "boxes"
 Triple = tuple[int, int, int]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SuppressionLimits:
     """Limits of a non-maximum suppression, with the defaults of ONNX.
 

@@ -9,7 +9,6 @@ Relative errors, signal and peak are always taken from the reference. (Polygraph
 and the first one in PSNR and SNR.)
 """
 
-import dataclasses
 import enum
 import logging
 import math
@@ -22,6 +21,7 @@ from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.metrics import limit_counts
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 _logger = logging.getLogger(__name__)
 Setting = float | Mapping[str, float]
@@ -68,7 +68,7 @@ class ErrorStat(enum.Enum):
             ) from None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class PolygraphyTolerance:
     """Within when the absolute *or* the relative error is; every setting may differ by tensor name.
 
@@ -152,7 +152,7 @@ _DEFAULT_THRESHOLD = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ThresholdTolerance:
     """Within when one number of the whole tensor is on the right side of a threshold.
 
@@ -208,7 +208,7 @@ class ThresholdTolerance:
         return f"{self.kind.value} {sign} {threshold:g}{unit}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class EveryTolerance:
     """Within if every one of several tolerances is met; the judgement is that of the strictest."""
 
@@ -294,7 +294,7 @@ def _psnr(metrics: Metrics, reference: np.ndarray) -> float:
     return 20 * math.log10((peak if peak > 0 else 1.0) / metrics.rms_error)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class IndexTolerance:
     """Within when no value has moved further along its row.
 

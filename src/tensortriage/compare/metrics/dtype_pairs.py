@@ -1,6 +1,5 @@
 """How a pair of element types is compared: in the type that holds both exactly, and how stored values get into it."""
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from tensortriage.compare.metrics import ulp
 from tensortriage.compare.metrics.blocks import SCRATCH
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 
 F32 = np.dtype(np.float32)
@@ -23,7 +23,7 @@ _FINITE_HALVES = (SAFE[F32][0], float(np.finfo(np.float16).max))
 """Half-precision bits are widened as if none of them were infinite or NaN (`loading.load`): beyond this, some were."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Lane:
     """The arithmetic for pairs of two element types.
 

@@ -7,16 +7,16 @@ make the relative error infinite or NaN in others. It departs where that code is
 types that it cannot read (bfloat16, float8, int4, strings) are compared by value.
 """
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
 
 from tensortriage.compare.metrics import block_metrics, blocks, dtype_pairs, finite_block
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Errors:
     """Errors of one pair under an absolute and a relative limit; NaN errors make the statistics NaN.
 

@@ -8,7 +8,6 @@ log2(1 + f). So a threshold on the relative error leaves the few runs of element
 known already, and a threshold on r * t shows, mostly, that they do not. Where it does not, they are computed.
 """
 
-import dataclasses
 import functools
 import math
 from typing import Any
@@ -19,6 +18,7 @@ from tensortriage.compare.metrics import ulp
 from tensortriage.compare.metrics.blocks import SCRATCH
 from tensortriage.compare.metrics.dtype_pairs import F32, F64, Lane
 from tensortriage.compare.metrics.peaks import few_reaching, gathered
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 
 _INTEGER: dict[np.dtype[Any], np.dtype[Any]] = {F32: np.dtype(np.int32), F64: np.dtype(np.int64)}
@@ -31,7 +31,7 @@ _SLACK = 2.0
 """Covers that both sides may be rounded to the unit's format first."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Block:
     """A block of finite values, with the known bounds.
 

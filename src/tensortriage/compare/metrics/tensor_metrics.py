@@ -6,7 +6,6 @@ hidden in a statistic. Where nothing can be compared the statistics are NaN, whi
 
 import collections
 import concurrent.futures
-import dataclasses
 import functools
 import math
 import os
@@ -18,6 +17,7 @@ import numpy as np
 from tensortriage.compare.metrics import block_metrics, blocks, compiled_pass, dtype_pairs
 from tensortriage.compare.metrics.block_totals import BlockTotals
 from tensortriage.errors import DataError
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 EXACT_ELEMENTS = 16384
 """Quantiles and histogram are exact up to this many elements; above that, they come from an evenly spaced sample."""
@@ -29,7 +29,7 @@ _PARALLEL_ELEMENTS = 16 * blocks.BLOCK
 _PENDING_BYTES = 64 * 1024 * 1024
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WorstElement:
     """One of the elements with the largest errors.
 
@@ -43,7 +43,7 @@ class WorstElement:
     target: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Metrics:
     """The differences of a target tensor from its reference.
 

@@ -6,7 +6,6 @@ of a network are made of these, so an element's own operands show the rule. It i
 or the sum of the magnitudes of its terms, is beyond the format: else no rule explains it, and the engine is wrong.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,13 +13,14 @@ import numpy as np
 
 from tensortriage.compare.nonfinite.element import Element, RuleMatch, spoken
 from tensortriage.compare.nonfinite.sum_rules import SUMS
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Node
 from tensortriage.values.text import magnitude
 
 UNEXPLAINED = "unexplained"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Rule:
     """Why one element is not finite.
 

@@ -1,15 +1,15 @@
 """One element of a result with the operands that it was computed from."""
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Node
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class RuleMatch:
     """A rule that explains an element.
 
@@ -24,7 +24,7 @@ class RuleMatch:
     words: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Element:
     """One element of a node's result.
 

@@ -8,7 +8,6 @@ format's), `relations` (a function of the reference), `misplaced` (right numbers
 of the wrong elements) and `nonfinite_pattern`.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping
 
@@ -19,6 +18,7 @@ from tensortriage.compare.patterns.error_places import nonfinite, places, spread
 from tensortriage.compare.patterns.error_view import Specimen, lay_out
 from tensortriage.compare.patterns.finding import PatternFinding, energy
 from tensortriage.errors import DataError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 from tensortriage.values.text import magnitude, percent
 
@@ -45,7 +45,7 @@ SLUGS = (
 """Every kind of finding; ``docs/anatomy.md`` explains their usual meaning."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Anatomy:
     """The peculiarities of an error.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.text import magnitude
 
 PATTERN_SHARE = 0.9
@@ -25,7 +26,7 @@ LOG10_LUCK = -6.0
 """log10 of the chance below which a coincidence is none: once in a million tensors."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class PatternFinding:
     """One peculiarity of an error.
 

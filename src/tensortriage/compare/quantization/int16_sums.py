@@ -8,10 +8,11 @@ and QLinearConv; so does OpenVINO 2026.4.1, but that without groups the last of 
 64 in magnitude (7 bits) always fit: 255 * 64 * 2 = 32640. With VNNI, or unsigned weights, sums are in int32.
 """
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 _END = float(np.iinfo(np.int16).max)
 _MOST_ROWS = 64
@@ -19,7 +20,7 @@ _AT_ONCE = 1 << 22
 """Sums of two products that are held at once."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Int16Sums:
     """Sums of two products in int16, and their error.
 

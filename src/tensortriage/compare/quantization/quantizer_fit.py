@@ -18,6 +18,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import decibels
 from tensortriage.compare.judgement.within import is_decisive, near_prediction
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.quantization.qdq import is_quantizer
 from tensortriage.values.dtype import DType
@@ -42,7 +43,7 @@ _FRACTIONS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Shares of the observed range tried for the best scale: clipping few outliers may pay."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class QuantizerFit:
     """The fit of a quantizer to its numbers.
 
@@ -146,7 +147,7 @@ def calibrate(
     return dataclasses.replace(fit, kind=kind, words=words, cure=cure)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Rectifier:
     """A quantizer of one scale without negative numbers: its numbers, scale, zero point (None for 0) and type."""
 

@@ -5,7 +5,6 @@ by its numbers. If it equals no weight of the model in any order of axes, its nu
 missing weight whose numbers it holds.
 """
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.within import is_lost
 from tensortriage.compare.quantization.weight_moves import HALF_A_STEP
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 _SAMPLED = 512
 """Number of elements that identify a weight: between different weights, half of them differ by more than the weight
@@ -24,7 +24,7 @@ _DIRECTIONS, _GATES = (1, 2), (3, 4)
 keep apart."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StoredWeight:
     """A weight as a file keeps it.
 
@@ -37,7 +37,7 @@ class StoredWeight:
     step: np.ndarray
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WeightView:
     """A part of a constant of the model, in a file's order of axes.
 
@@ -62,7 +62,7 @@ class WeightView:
         seen[...] = numbers.reshape(seen.shape)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@frozen_dataclass(eq=False)
 class FoundWeight:
     """A stored weight and the constant of the model that it is.
 

@@ -6,11 +6,11 @@ them, move numbers one by one. Methods that rescale rows do it in two places, wh
 caller has to know that the model was changed.
 """
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.text import magnitude
 
 HALF_A_STEP = 0.5 + 1e-3
@@ -28,7 +28,7 @@ _MOST_SOUGHT = 64
 """Number of rows that are looked for in other places: enough to recognize the change of a weight."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WeightMove:
     """The change of one row.
 

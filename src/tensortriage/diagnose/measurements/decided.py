@@ -30,6 +30,7 @@ from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.decisions import (
     Decision,
@@ -49,7 +50,7 @@ Arrays = Mapping[str, np.ndarray]
 Asked = tuple[EngineSpec, Model]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Decided:
     """The target's decisions on one feed, and the outputs that depend on them.
 
@@ -83,7 +84,7 @@ class Decided:
         return name, sum(others, start=judged[name])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Picks:
     """The decisions of both sides.
 

@@ -17,6 +17,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.budget import BudgetSpent
 
 MOST_CULPRITS = 3
@@ -26,7 +27,7 @@ Patterns = Mapping[str, Anatomy]
 """Value name to the peculiarities of its error, the strongest first; nothing for an ordinary error."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Dissection:
     """Peculiarities of the errors that a verdict rests on.
 

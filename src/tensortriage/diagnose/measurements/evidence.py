@@ -23,6 +23,7 @@ from tensortriage.diagnose.state.verdict import Conclusion, Culprit, ShapeRow
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.setting import Floors
 from tensortriage.envelope.unrounded_match import UnroundedMatch
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.lint import finding as lint
 from tensortriage.model.model import Model
@@ -30,7 +31,7 @@ from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.analyses.ranges import Ranges
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Calibrated:
     """A quantized model with better quantizers.
 
@@ -50,7 +51,7 @@ class Calibrated:
     words: str = "calibrated on these inputs"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WrongPart:
     """Nodes of the exported model that compute something else than its PyTorch network.
 
@@ -70,7 +71,7 @@ class WrongPart:
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SoundQuantization:
     """A quantized model whose quantizers fit the values they quantize: the remaining error is the cost of the bits.
 
@@ -91,7 +92,7 @@ class SoundQuantization:
     cure: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class TypedNetwork:
     """The reference's network with other types, which do not explain the target's error.
 
@@ -142,7 +143,7 @@ class Findings(TypedDict, total=False):
     concluded: Conclusion | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Evidence:
     """The findings of all rungs so far; the defaults hold before the first one.
 

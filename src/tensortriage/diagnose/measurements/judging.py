@@ -29,7 +29,6 @@ from tensortriage.envelope.registry import freedoms_of_target
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.inspect.output_parts import whole
 
 
 class Seen:
@@ -134,38 +133,24 @@ def _error(result: FeedResult, name: str) -> float:
     return error_of(result.metrics[name]) if decided.valid(name, rounded=True) else math.inf
 
 
-def limits_of(
-    inv: Investigation,
-    feed: Feed,
-    figures: Mapping[str, Metrics],
-    *,
-    apart: Mapping[str, float],
-    asked: bool,
+def observed_limits(
+    inv: Investigation, feed: Feed, floors: Floors, figures: Mapping[str, Metrics], errors: Mapping[str, float]
 ) -> dict[str, Limit]:
-    """Return the limits of tensors of a model whose figures are known.
+    """Return the limits of outputs, for which the target may be asked for more than them.
 
     Args:
         inv: The investigation.
         feed: The feed.
-        figures: Outputs and parts of them, which the walk judges, or values inside.
-        apart: By how much of each error the model itself is another, by name.
-        asked: Whether the target may be asked for more.
+        floors: Those of the outputs.
+        figures: The outputs and parts of them.
+        errors: How far off they are.
     """
     setting = inv.setting(feed)
-    wanted, parts = whole(list(figures), setting.parts), {part.name for part in setting.parts}
-    names = [name for name in inv.question.values if name in wanted] or wanted
-    floors = floors_of(setting, names, what="the outputs")
-    figures = {name: figure for name, figure in figures.items() if name in floors.fp32 or name not in parts}
-    errors = {name: max(error_of(figure) - apart.get(name, 0.0), 0.0) for name, figure in figures.items()}
-    plain = {name: floors.limit(name, figure.count) for name, figure in figures.items()}
-    beyond = {name: figures[name].count for name, limit in plain.items() if not limit.allows(errors[name])}
-    outputs = {spec.name for spec in inv.model.outputs}.union(parts)
-    if not outputs.issuperset(figures):  # who has values shown looks for the op
-        return plain | expected_limits(setting, floors, beyond)
     freedoms = freedoms_of_target(setting.target, Usual.EXPECTED, op_types=setting.op_types)
-    judge = Judge(setting, floors, figures, errors=errors, shown=Seen(inv, feed) if asked else None)
+    judge = Judge(setting, floors, figures, errors=errors, shown=Seen(inv, feed))
+    beyond = [name for name in figures if not judge.limit(name).allows(errors[name])]
     rows_ask = beyond and (freedoms or not setting.hardware.has_habits)
-    if asked and (rows_ask or judge.excused):  # values inside are asked for
+    if rows_ask or judge.excused:  # values inside are asked for
         floors = floors_of(setting, inv.question.values, what="every layer")
         judge = Judge(setting, floors, figures, errors=errors, shown=judge.shown)
     return judge.walk()

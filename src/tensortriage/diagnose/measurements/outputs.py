@@ -23,6 +23,7 @@ from tensortriage.envelope.distances import Distance
 from tensortriage.envelope.explanations import PREDICTED, ROUNDED
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.setting import Floors
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import OutputPart, with_parts
 from tensortriage.model.model import Model
@@ -63,7 +64,7 @@ class Unsound(Exception):
         return cls(problem, recognised(reference, target), layout=False)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FeedResult:
     """The model's outputs on one feed.
 
@@ -205,7 +206,7 @@ def seeing(
         yield seen
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OutputFigures:
     """The figures of one run's outputs.
 

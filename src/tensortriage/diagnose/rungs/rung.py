@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.questions.question import Question
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Answer:
     """The result of a rung.
 
@@ -27,7 +28,7 @@ class Answer:
 Ask = Callable[[Investigation, Evidence], Answer | Conclusion | None]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@frozen_dataclass(eq=False)
 class Rung:
     """One question of the ladder.
 

@@ -5,10 +5,10 @@ Stated confidence is checked against observed correctness by ``bench/truth.py``,
 at 0.85 two, of 2 stated at 0.5 none. Single rows were not observed often enough to be separated, but for `unfailing`.
 """
 
-import dataclasses
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Confidence:
     """The confidence of a verdict, with its basis.
 

@@ -1,11 +1,10 @@
 """Findings about the target's options: which give right answers, and which break them."""
 
-import dataclasses
-
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Configuration:
     """Between which configurations the answer breaks.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tensortriage.diagnose.state.record import Listener, Record, Silent
 from tensortriage.envelope.setting import Floors, Setting
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -24,7 +25,7 @@ from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Investigation:
     """One diagnosis.
 

@@ -4,10 +4,9 @@ Errors are *relative RMS errors*: rms(target - reference) / rms(reference), so t
 an axis; -20*log10 of it is the SQNR in dB.
 """
 
-import dataclasses
-
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS
 from tensortriage.envelope.limits import ORDERS
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 LAYERS_FORMAT = "tensortriage.layers/1"
 OUTPUTS_FORMAT = "tensortriage.outputs/1"
@@ -17,7 +16,7 @@ PLAINLY = (BY_FLOOR, BY_TOLERANCE)
 """Limits met by an output as near to the reference as a healthy fp32 engine, or as the user's tolerance."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class LayerRow:
     """One intermediate tensor. None means not measured.
 
@@ -62,7 +61,7 @@ class LayerRow:
     source: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Layers:
     """The content of ``layers.json``."""
 
@@ -70,7 +69,7 @@ class Layers:
     format: str = LAYERS_FORMAT
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OutputRow:
     """One model output compared between reference and target, worst feed.
 
@@ -122,7 +121,7 @@ class OutputRow:
         return (self.relative_rms_error if self.figure is None else self.figure) or 0.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Outputs:
     """The content of ``outputs.json``."""
 

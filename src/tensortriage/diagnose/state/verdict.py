@@ -10,6 +10,7 @@ from typing import Any
 
 from tensortriage.compare.task_metric import TaskAccuracy
 from tensortriage.diagnose.state.confidence import Confidence
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.values.result import Result, record
 from tensortriage.values.text import percent
@@ -46,7 +47,7 @@ class VerdictKind(enum.Enum):
         return 4 if self is VerdictKind.INCONCLUSIVE else 1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Culprit:
     """One op held responsible, most influential first in a verdict.
 
@@ -88,7 +89,7 @@ class Culprit:
     shown_at: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Step:
     """One question of the ladder and the answer that was found.
 
@@ -107,7 +108,7 @@ class Step:
     checks: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ShapeRow:
     """The result at one shape of a sweep.
 
@@ -134,7 +135,7 @@ class ShapeRow:
         return self.outcome not in ("match", "rounding", "reference-failed", "not-asked")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Remedy:
     """A change that was tried on the target and makes its outputs right, or better.
 
@@ -164,7 +165,7 @@ class Remedy:
     note: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ReproFacts:
     """The smallest case of a diagnosis: the culprit alone, with its inputs and expected outputs.
 
@@ -187,7 +188,7 @@ class ReproFacts:
     otherwise: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Cost:
     """The cost of a diagnosis.
 
@@ -206,7 +207,7 @@ class Cost:
     known: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Conclusion:
     """The conclusion that ends the ladder; the verdict is written from it and from later findings.
 
@@ -236,7 +237,7 @@ class Conclusion:
         return round(min(max(sure, 0.0), 1.0), 3)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+@frozen_dataclass(repr=False)
 class Verdict(Result):
     """The result of ``triage diagnose``; the content of ``verdict.json``.
 

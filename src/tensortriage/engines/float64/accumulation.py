@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tensortriage.engines.float64.number_rounding import rounded, shortened
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.block_format import BlockFormat
 from tensortriage.values.dtype import DType
 
@@ -21,7 +22,7 @@ PADDED_CHANNELS = 8
 padded to 8 (NVIDIA Deep Learning Performance guide, convolutional layers)."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Accumulation:
     """One way to add up.
 

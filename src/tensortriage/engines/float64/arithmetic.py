@@ -14,6 +14,7 @@ from tensortriage.engines.float64.function_accuracy import ACCURACIES, EXACT_FUN
 from tensortriage.engines.float64.number_rounding import Rounding
 from tensortriage.engines.float64.stored_numbers import AS_STORED, CutsOff, StoredNumbers
 from tensortriage.engines.options import Options
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.block_format import BLOCK_FORMATS
 from tensortriage.values.dtype import DType, Precision
 
@@ -60,7 +61,7 @@ _QUANTIZERS = {
 _WINOGRAD = {"false": 0, "true": 2, "2": 2, "4": 4, "6": 6}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Arithmetic:
     """A policy.
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tensortriage.engines.spec import Hardware
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 
 _ULP = 2.0**-23
@@ -30,7 +31,7 @@ _HALF = "results of table look-ups or polynomials in float16: one unit in its la
 _GELU = "largest distance between the tanh form of GELU and the exact one; measured on MNN as well"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Accuracy:
     """Largest error of one function.
 
@@ -157,7 +158,7 @@ _LIMITS: Mapping[str, tuple[float, float]] = {
 _WAVES = (0, 1, 2, 3, 5, 64, 4096)  # none: one sign everywhere; few: a polynomial's error; many: a table's
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FunctionError:
     """An error within the bounds of one function.
 
@@ -211,7 +212,7 @@ def erf_of_tanh_form(y: np.ndarray) -> np.ndarray:
     return y + np.sign(y) * np.interp(np.abs(y), *_tanh_form()) if y.dtype == np.float64 else y
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Functions:
     """The functions of one class of hardware, one seed for one set of approximations.
 

@@ -16,6 +16,7 @@ import numpy as np
 from tensortriage.engines.float64.arithmetic import EXACT, Arithmetic
 from tensortriage.engines.float64.kernels import ELEMENTWISE, Call, Kernel
 from tensortriage.errors import EngineOutOfMemory, TriageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 Fetch = Callable[[], np.ndarray]
 
@@ -28,7 +29,7 @@ class ValueChange(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ProgramStep:
     """One node.
 
@@ -65,7 +66,7 @@ class ProgramStep:
         return (*(name for name in self.inputs if name), *captured)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Program:
     """A graph, the body of a control flow node, or a function body.
 

@@ -5,11 +5,11 @@ because float64 has more than twice the digits of the types here (Figueroa 1995,
 Rounding works on the bits, but for bfloat16 of float32: conversions to float16 and back take seven times as long.
 """
 
-import dataclasses
 from collections.abc import Callable
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 
 BLOCK = 1 << 15
@@ -90,7 +90,7 @@ def in_blocks(change: Callable[..., np.ndarray], x: np.ndarray, *others: np.ndar
     return y
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Rounding:
     """Conversion of one floating-point value on its way from one operator to the next.
 

@@ -6,12 +6,12 @@ request. The numbers before rounding are unknown: each is within half a step of 
 each at random, which shows how far apart two roundings of one network may lie.
 """
 
-import dataclasses
 import enum
 import zlib
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 
 _LEAST_WRITTEN = 2.0**-23
@@ -27,7 +27,7 @@ class CutsOff(enum.Enum):
     NOTHING = "nothing"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StoredNumbers:
     """A policy.
 

@@ -17,12 +17,13 @@ from tensortriage.engines.float64.arithmetic import EXACT, RESULTS_ROUNDED, Arit
 from tensortriage.engines.float64.kernels import ELEMENTWISE
 from tensortriage.engines.float64.number_rounding import Rounding, in_blocks, rounded
 from tensortriage.engines.float64.stored_numbers import AS_STORED
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA, Rounder
 from tensortriage.model.model import Model
 from tensortriage.model.operator_bodies.replace_nodes import with_bodies, with_runtime_bodies
-from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.shape_inference.value_specs import typing_specs
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 from tensortriage.values.dtype import DType
 
@@ -37,7 +38,7 @@ QUANTIZERS = ("QuantizeLinear", "QLinearConv", "QLinearMatMul")
 """Operators whose results are integers, each rounded from a number that engines compute in float32."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Finish:
     """Conversion of one exact result before the next operator reads it.
 
@@ -75,7 +76,7 @@ class Finish:
         return stored if self.rounding is None else self.rounding(stored)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ReadArgument:
     """The reading of an argument that a function first reduces to one period, with its errors.
 
@@ -93,7 +94,7 @@ class ReadArgument:
         return given * (1.0 + self.error) if given.dtype == np.float64 else given
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StepArithmetic:
     """The facts about the arithmetic that a step needs.
 
@@ -231,7 +232,7 @@ class TypedSteps:
 def _lowering(model: Model) -> Lowering:
     """Return which nodes of a model a format rounds; decided once for all arithmetics under which it is built."""
     if (known := _LOWERINGS.get(model)) is None:
-        known = _LOWERINGS[model] = decide(model, specs=value_specs(model))
+        known = _LOWERINGS[model] = decide(model, specs=typing_specs(model))
     return known
 
 

@@ -4,7 +4,6 @@ Options and formats are handled here as for the engine in this process; the work
 and settings. A provider that wants fixed shapes gets a build for the shapes that are fed.
 """
 
-import dataclasses
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from tensortriage.engines.process.by_shape import SessionByShape
 from tensortriage.engines.process.given_files import FILE, checked_file
 from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
 from tensortriage.errors import BuildFailed, ModelError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import Precision
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _PROBED: dict[str, Mapping[str, Any]] = {}
 """Features of a Python's ONNX Runtime, by interpreter and plugin: queried once per process."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Providers:
     """The names of providers in another Python; see `tensortriage.engines.onnxruntime.settings.ProviderList`."""
 
@@ -47,7 +47,7 @@ class Providers:
         return list(self.every)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Requested:
     """The plugin provider that is to compute, empty for the providers of the build, and its number format."""
 

@@ -3,20 +3,20 @@
 A provider that is not in the table is used as any other: the model is handed over as it is, or converted.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from tensortriage.engines.options import Options
 from tensortriage.engines.process.given_files import FILE
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import Precision
 
 FALLBACK = ("allow", "refuse")
 """Whether nodes that a provider does not take may run on the CPU."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class KnownProvider:
     """A provider whose formats are reached by its own options, not by converting the model.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from tensortriage.engines.base import Region
 from tensortriage.engines.onnxruntime.node_map import executed_nodes
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 
@@ -27,7 +28,7 @@ _ADDED = re.compile(r"(_token_\d+|_nchwc|/MatMulAddFusion|/LayerNormFusion|/Gelu
 """Suffixes that ONNX Runtime and QNN append to the names of nodes that they rewrite."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Operation:
     """An operation of a dumped graph; a `tensortriage.engines.onnxruntime.node_map.Kernel`."""
 

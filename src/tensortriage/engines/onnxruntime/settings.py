@@ -14,6 +14,7 @@ from tensortriage.engines.onnxruntime.plugin_providers import plugin_precision
 from tensortriage.engines.options import Options
 from tensortriage.engines.process.given_files import FILE
 from tensortriage.errors import EngineMissing, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import Precision
 
 CONVERTED = (Precision.FP16, Precision.BF16)
@@ -38,7 +39,7 @@ _LEVELS = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SessionSettings:
     """Settings of a session, checked.
 

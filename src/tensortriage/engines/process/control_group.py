@@ -6,12 +6,13 @@ used lately can be reclaimed at once; the other memory of the group cannot (memo
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 
-@dataclasses.dataclass(frozen=True, slots=True)
+
+@frozen_dataclass
 class GroupMemory:
     """Memory that the narrowest control group of a process leaves it.
 
@@ -33,7 +34,7 @@ class GroupMemory:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Files:
     """Names of the files of one version."""
 

@@ -8,11 +8,12 @@ from typing import Any
 from tensortriage.engines.base import Plan
 from tensortriage.engines.process.given_files import Arrange, HeldOtherwise
 from tensortriage.engines.process.input_names import matched_inputs
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SessionEnds:
     """The inputs and outputs of a session.
 
@@ -29,7 +30,7 @@ class SessionEnds:
     held: HeldOtherwise | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ModelTerms:
     """How the report of an adapter's session is put in the terms of the model.
 

@@ -5,7 +5,6 @@ iteration, one entry per output. An entry keeps its metrics and the limits it wa
 again by others. Written by ``--save-accuracy-results`` of Polygraphy 0.53 and of ours.
 """
 
-import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tensortriage.errors import DataError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.files.json_view import open_json
 from tensortriage.inputs.files.polygraphy import CLASS_KEY
 from tensortriage.inputs.files.polygraphy_write import replacing
@@ -34,7 +34,7 @@ _ONE_LIMIT = ("threshold",)
 AVERAGE, PER_SAMPLE = "average", "per_sample"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class AccuracyEntry:
     """Measurements of one output in one iteration.
 
@@ -51,7 +51,7 @@ class AccuracyEntry:
     passed: bool | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class AccuracyPair:
     """One pair of runners.
 
@@ -65,7 +65,7 @@ class AccuracyPair:
     iterations: tuple[Mapping[str, AccuracyEntry], ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class AccuracyResult:
     """Result of one comparison function.
 

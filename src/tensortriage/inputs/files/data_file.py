@@ -1,11 +1,12 @@
 """The contents of a data file in any format: one series of iterations (inputs), or one per runner (saved outputs)."""
 
-import dataclasses
 import enum
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
 class DataFormat(enum.Enum):
@@ -26,7 +27,7 @@ class Kind(enum.Enum):
     OUTPUTS = "outputs"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Iteration:
     """One set of tensors.
 
@@ -39,7 +40,7 @@ class Iteration:
     seconds: float | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Series:
     """The iterations of one runner.
 
@@ -55,7 +56,7 @@ class Series:
         return self.iterate()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class DataFile:
     """One file or directory of feeds or saved outputs, opened but not read."""
 

@@ -3,7 +3,6 @@
 Name and contents must agree: a renamed file is an error that says so, since a guess would decide the test data.
 """
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -13,6 +12,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from tensortriage.errors import DataError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import LazyTensors
 from tensortriage.inputs.files.data_file import DataFile, DataFormat, Iteration, Kind, Series
 from tensortriage.inputs.files.npy import open_npy, open_npz
@@ -199,7 +199,7 @@ def _iterations_of_store(
         yield Iteration(LazyTensors(loaders), spent)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Item:
     """One tensor of a store or of a .safetensors file; its rows are those of the whole."""
 

@@ -6,7 +6,6 @@ without a notion of samples get numbered names ``0/NAME``, ``1/NAME``, ... when 
 """
 
 import contextlib
-import dataclasses
 import itertools
 import logging
 import shutil
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from tensortriage.errors import DataError, StoreError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.files.data_file import DataFormat, Iteration, Kind
 from tensortriage.inputs.files.polygraphy_write import (
     is_folder,
@@ -51,7 +51,7 @@ Named = Sequence[tuple[str, Iterable[Iteration]]]
 """Runner name (empty for inputs) and iterations."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StoredSeries:
     """One series of a store.
 
@@ -64,7 +64,7 @@ class StoredSeries:
     seconds: tuple[float | None, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StoredContents:
     """The file ``series.json`` of a store: tensor ``S/I/NAME`` belongs to series S, iteration I."""
 

@@ -4,13 +4,13 @@ A batch is the size that inputs leave open along their first axis (or that they 
 Rows come from the feeds that were given; where these hold too few, sensible ones are made up.
 """
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.model import Model
@@ -19,7 +19,7 @@ from tensortriage.values.spec import ValueSpec
 Tensors = Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class BatchAxes:
     """Places of the rows in a model's inputs.
 
@@ -37,7 +37,7 @@ class BatchAxes:
         return sizes.pop() if len(sizes) == 1 else 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Rows:
     """Single rows, and the inputs that they share.
 

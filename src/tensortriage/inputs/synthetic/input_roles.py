@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.values.spec import ValueSpec
 
@@ -34,7 +35,7 @@ class Use(enum.Enum):
     SYMMETRIC = "between -1 and 1"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Role:
     """The numbers that one input needs.
 
@@ -53,7 +54,7 @@ class Role:
     choices: tuple[float, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Place:
     """State of the search: a value, whether 0 and 1 have changed places, and the change of an index, ``i + offset``.
 

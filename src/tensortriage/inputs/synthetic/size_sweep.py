@@ -5,13 +5,13 @@ So real data stay real. Repeated floating-point rows are shifted along the last 
 one, a result that is the first row's everywhere would be right.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import whole_number
@@ -19,7 +19,7 @@ from tensortriage.values.text import whole_number
 """Word of a sweep -> input name -> axis."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Shaped:
     """A feed of a sweep.
 

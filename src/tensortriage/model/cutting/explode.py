@@ -5,7 +5,6 @@ node by default) reads what the reference computed and writes its own result und
 from the golden value is the error of that unit. Units do not depend on each other: no error is inherited.
 """
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
@@ -13,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.cutting.extract import Carving
 from tensortriage.model.ir.shape_operands import shape_positions
 from tensortriage.model.model import Model
@@ -24,7 +24,7 @@ PREFIX = "golden::"
 _NO_VALUES: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Exploded:
     """A model in which every unit is fed by golden values.
 

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.attributes import constant_tensor
 from tensortriage.model.ir.traversal import captures
 from tensortriage.model.model import Model
@@ -19,7 +20,7 @@ from tensortriage.model.transforms.rewrite_helpers import find_nodes, with_graph
 from tensortriage.values.spec import ValueSpec
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class BodyInput:
     """Source of an input of a body in the first turn; slices of a Scan in every turn.
 
@@ -46,7 +47,7 @@ class BodyInput:
         return part
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@frozen_dataclass(eq=False)
 class LiftedBody:
     """A body as a model.
 

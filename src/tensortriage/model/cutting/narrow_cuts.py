@@ -6,18 +6,18 @@ borders that its author drew. Blocks are as large as their weights may be, and e
 half.
 """
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Mapping
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.cutting.cut_units import inseparable_units
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.values.spec import ValueSpec
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ModelBlock:
     """Consecutive nodes, with the values that cross their borders.
 

@@ -1,17 +1,17 @@
 """Selection of nodes: by name, by range, by operator, or by module of the network."""
 
-import dataclasses
 import fnmatch
 from collections.abc import Sequence
 
 from tensortriage.errors import UsageError, did_you_mean
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.provenance.path_names import dotted, modules_matching
 from tensortriage.model.transforms.rewrite_helpers import nearest_name
 from tensortriage.values.text import whole_number
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_dataclass(kw_only=True)
 class NodeChoice:
     """Nodes of a main graph, all criteria together (their union).
 

@@ -4,10 +4,10 @@ ArgMax, TopK and NonMaxSuppression pass no error on in proportion: two scores cl
 places, and everything picked by the indices (boxes, classes, tokens, experts) changes with them as a whole.
 """
 
-import dataclasses
 import enum
 from collections.abc import Collection, Mapping
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph, Node
 
 SAME_ORDER = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
@@ -27,7 +27,7 @@ class DecisionKind(enum.Enum):
         return {"EXTREME": "indices", "TOP_K": "ranks", "BOXES": "boxes"}[self.name]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Decision:
     """An op that picks by scores.
 

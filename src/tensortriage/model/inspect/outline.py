@@ -4,13 +4,13 @@
 made of the message itself, so that looking into a model costs no more than parsing it.
 """
 
-import dataclasses
 import math
 from typing import Any
 
 import numpy as np
 import onnx
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.messages import CONSTANT_TYPES
 from tensortriage.values.dtype import DType
 
@@ -23,7 +23,7 @@ _FIELDS = {
 }  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ValueFacts:
     """Declaration of a value in a model.
 
@@ -38,7 +38,7 @@ class ValueFacts:
     shape: tuple[int | str | None, ...] | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ConstantFacts:
     """A tensor that a model stores.
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_input_shapes
@@ -34,7 +35,7 @@ _DEPTH = 12
 Shape = tuple[int, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@frozen_dataclass(eq=False)
 class OutputPart:
     """One part of an output.
 

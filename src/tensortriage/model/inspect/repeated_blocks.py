@@ -7,7 +7,6 @@ hashes agree: the same operators and attributes, wired alike inside, with consta
 same places; names, numbers and what feeds the block from outside do not matter.
 """
 
-import dataclasses
 import hashlib
 import itertools
 import math
@@ -16,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.inspect.outline import ConstantFacts, attribute_text, op_label
 from tensortriage.model.ir.messages import all_nodes, bodies
 from tensortriage.model.provenance.origin import read_origin
@@ -30,7 +30,7 @@ LARGEST_BLOCK = 2000
 MOST_BLOCKS = 8
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class RepeatedBlock:
     """A piece of a network that occurs several times in a row.
 

@@ -1,17 +1,17 @@
 """Statistics of every stored tensor, as ``triage inspect model --show weights`` prints them."""
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import DType
 
 _BLOCK = 1 << 20
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WeightFacts:
     """One initializer, or the output of a Constant node.
 

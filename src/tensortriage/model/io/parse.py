@@ -13,6 +13,7 @@ from pathlib import Path
 import onnx
 
 from tensortriage.errors import ModelError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.io.check_structure import check_structure
 from tensortriage.model.io.other_formats import not_onnx
 from tensortriage.model.io.repeated_names import mend_repeated_names
@@ -23,7 +24,7 @@ LARGE_FILE_BYTES = 32 << 20
 LARGE_WEIGHT_BYTES = 16 << 10
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@frozen_dataclass(eq=False)
 class Message:
     """A model file as parsed by protobuf.
 

@@ -8,7 +8,6 @@ weight is copied into it once, named by its contents: `ExternalData.KEEP`.
 Every file appears under its name only when it is complete.
 """
 
-import dataclasses
 import enum
 import itertools
 import re
@@ -21,6 +20,7 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import StoreError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.io.lazy_weights import MappedTensor, content_sha256, large_initializers, stored_bytes
 from tensortriage.model.io.serialize import to_bytes, to_proto
 from tensortriage.model.ir.collector_pause import collector_paused
@@ -56,7 +56,7 @@ class ExternalData(enum.Enum):
     LEAVE = "leave"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ExternalLayout:
     """Weights outside a saved model, and their files.
 
@@ -72,7 +72,7 @@ class ExternalLayout:
     one_file: bool = True
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Weight:
     """An initializer to be written: its placeholder in the file, and the tensor with its numbers."""
 

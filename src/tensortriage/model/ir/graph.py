@@ -4,7 +4,6 @@ Nodes are plain data with string names, so that nothing above `model` touches on
 are not searched: a node with bodies is one unit, and the outer values its bodies use count as uses by that node.
 """
 
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -14,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.attributes import bodies, constant_tensor, plain_attributes
 from tensortriage.model.ir.shape_operands import shape_like_values
 from tensortriage.model.ir.specs import tensor_spec
@@ -22,7 +22,7 @@ from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin, read_origi
 from tensortriage.values.spec import ValueSpec
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@frozen_dataclass(eq=False)
 class Node:
     """One operation of the main graph.
 

@@ -1,8 +1,8 @@
 """A finding of a rule: the rule, its severity, place, reason and cure."""
 
-import dataclasses
 import enum
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.values.dtype import Precision
 
@@ -29,7 +29,7 @@ class Severity(enum.Enum):
         return self is not Severity.HINT
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class LintFinding:
     """One thing that a rule, onnx.checker or an engine found.
 
@@ -58,7 +58,7 @@ class LintFinding:
     origin: NodeOrigin = UNKNOWN
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Aims:
     """Intended formats and habits of a model: their traps are problems, all others hints.
 

@@ -8,7 +8,6 @@ The code is our own: onnx_ir has no such pass, and onnxconverter-common's works 
 leaves bodies of If and Loop alone, goes by lists of operator names, clamps constants, and adds a Cast per use.
 """
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.attributes import bodies, constant_tensor
 from tensortriage.model.ir.messages import DTYPE_ATTRIBUTES
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide, is_exempt_operand
@@ -39,7 +39,7 @@ _EITHER = frozenset({"Cast", "CastLike", "Shape", "Size"})
 """Operators that take an operand of any type and whose result does not depend on which: no Cast is made for them."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Positions:
     """Operands and results of a lowered node with the lower type."""
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.ir.shape_operands import shape_like_values, shape_positions
 from tensortriage.model.model import Model
@@ -131,7 +132,7 @@ def _keep(
             _keep(body, kept, op_types=op_types, constants=constants | shapes, whole=stays)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _View:
     """A node as `shape_like_values` wants it; nodes with bodies never count as made from shapes alone."""
 

@@ -5,12 +5,12 @@ choice would build a session per candidate; here every rounding sits in a branch
 input opens it. A run costs what the open branches cost, and the numbers are those of `round_results` bit for bit.
 """
 
-import dataclasses
 from collections.abc import Collection, Mapping
 
 import numpy as np
 import onnx_ir as ir
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide
 from tensortriage.model.mixed_precision.rounding_nodes import Rounder, is_constant, opset_needed
@@ -24,7 +24,7 @@ SWITCHES = "round::switches"
 """The further input: bool ``[n]``, one element per switch."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Switch:
     """One place where a value may be rounded.
 
@@ -37,7 +37,7 @@ class Switch:
     unless: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Switched:
     """A model whose inputs switch the format of each node on and off.
 

@@ -6,7 +6,6 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 from onnx import inliner
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
@@ -60,6 +59,8 @@ def with_written(model: Model, written: Mapping[str, Writer], *, runtime: Collec
     def writer(node: ir.Node) -> Writer | None:
         own = written.get(node.op_type) if node.domain in (*STANDARD_DOMAINS, RUNTIME_DOMAIN) else None
         return own or (writers().get(_key(node)) if _is_runtime(node) and node.op_type in runtime else None)
+
+    from onnx_ir.passes.common import RemoveUnusedNodesPass  # with all passes of onnx_ir; most commands need none
 
     made = _once(model, writer, coarse=False).ir
     RemoveUnusedNodesPass()(made)

@@ -10,6 +10,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.provenance.path_names import common_module, module_of_name, nested_steps
 
 NAME_SCOPES = "pkg.torch.onnx.name_scopes"
@@ -26,7 +27,7 @@ _TORCH_ITSELF = re.compile(r"[/\\]torch[/\\](nn|_|jit|fx|onnx|export|utils|autog
 _FX_NAME = re.compile(r"%(\w+) :")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class NodeOrigin:
     """Source of a node; empty texts and 0 where the file does not give it.
 

@@ -1,7 +1,6 @@
 """Tensors that are quantized in blocks: QuantizeLinear and DequantizeLinear with ``block_size`` (operator set 21)."""
 
-import dataclasses
-
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.values.dtype import DType
 
@@ -9,7 +8,7 @@ DEFAULT_AXIS = 1
 """Of both operators."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class BlockedQuantizer:
     """One tensor that is quantized in blocks, or dequantized from them.
 

@@ -5,13 +5,13 @@ Beside each product by an int8 weight stands what its pairs lose
 beyond int16 at all are looked at, as many of each column as the worst column has.
 """
 
-import dataclasses
 import functools
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.model import Model
 from tensortriage.model.operator_bodies.operator_body import (
     CONVOLUTION,
@@ -66,7 +66,7 @@ def by_tap_padded(channels_second: np.ndarray) -> np.ndarray:
     return np.pad(channels_second, [(0, 0), (0, odd), *[(0, 0)] * (channels_second.ndim - 2)])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Pairs:
     """The pairs that may not fit, by column and number, padded with pairs of zeros.
 
@@ -79,7 +79,7 @@ class _Pairs:
     weights: np.ndarray
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Operand:
     """A dequantized operand: its integers, scale, and zero point, 0 where there is none."""
 

@@ -5,11 +5,11 @@ product, so that an engine must give the same results; one that does not has ker
 exact: `tensortriage.compare.quantization.int16_sums` says which.
 """
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import MULTIPLIES, is_quantizer
@@ -32,7 +32,7 @@ _OFFSET = 128
 """Offset from an int8 number to the uint8 one."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Int8Product:
     """A product of 8-bit data by a constant int8 weight.
 

@@ -4,13 +4,13 @@ A pair passes a tensor through integers (or float8) and back; a DequantizeLinear
 whose first half was done when the model was made. The model without its pairs is the model that was quantized.
 """
 
-import dataclasses
 import math
 from collections.abc import Collection, Mapping
 
 import numpy as np
 import onnx_ir as ir
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import freeze
@@ -80,7 +80,7 @@ def _sizes(spec: ValueSpec) -> tuple[int, ...]:
     return tuple(size for size in spec.shape or () if isinstance(size, int))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Quantizer:
     """One tensor that is quantized and dequantized.
 

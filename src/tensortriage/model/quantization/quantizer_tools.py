@@ -3,14 +3,14 @@
 Tools are told by what they write: the producer, metadata (NNCF's stand in OpenVINO's files), names of quantizers.
 """
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.model import Model
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class QuantizerTool:
     """A tool that quantizes.
 

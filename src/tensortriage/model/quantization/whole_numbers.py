@@ -1,17 +1,23 @@
 """Properties of a model that widen the range of healthy results."""
 
+import onnx_ir as ir
+
 from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.shape_inference.type_inference import infer_types
+from tensortriage.model.shape_inference.value_specs import typing_specs, value_specs
 from tensortriage.model.transforms.rewrite_helpers import is_standard
-from tensortriage.values.dtype import DType
 
+_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _TO_INTEGERS = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "Round")
 
 
 def has_narrow_types(model: Model) -> bool:
     """Return whether a model declares values in float16 or bfloat16."""
-    return any(spec.dtype in (DType.FLOAT16, DType.BFLOAT16) for spec in value_specs(model).values())
+    graph, types = model.ir.graph, infer_types(model.ir, typing_specs(model))
+    made = (value for node in graph for value in node.outputs)
+    kinds = (types.get(value) for value in (*graph.inputs, *graph.initializers.values(), *made))
+    return any(isinstance(kind, ir.TensorType) and kind.dtype in _NARROW for kind in kinds)
 
 
 def rounds_to_integers(model: Model) -> bool:

@@ -7,6 +7,7 @@ from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.specs import value_spec
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.inferred_specs import inferred_specs
+from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.values.spec import ValueSpec
 
 _NOTHING: Mapping[str, ValueSpec] = MappingProxyType({})
@@ -38,3 +39,13 @@ def value_specs(
             if spec.name in specs:
                 specs[spec.name] = specs[spec.name].filled_in(spec)
     return MappingProxyType({**specs, **recorded})
+
+
+def typing_specs(model: Model) -> Mapping[str, ValueSpec]:
+    """Return the specs without which `infer_types` leaves the type of a value of the main graph open.
+
+    There are none where operator schemas give all types; ONNX's shape inference, a process of its own, is not needed.
+    """
+    types = infer_types(model.ir, _NOTHING)
+    typed = all(value in types for node in model.ir.graph for value in node.outputs if value.name)
+    return _NOTHING if typed else value_specs(model)

@@ -1,7 +1,8 @@
 """Possible differences between a node and its counterpart, as a closed set of kinds, each with its words."""
 
-import dataclasses
 import enum
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
 class ChangeKind(enum.Enum):
@@ -50,7 +51,7 @@ _CAUSES = frozenset(
 )  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class NodeDifference:
     """One difference between two nodes that correspond.
 
@@ -63,7 +64,7 @@ class NodeDifference:
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class NodeChange:
     """One difference at one node.
 

@@ -1,9 +1,9 @@
 """Nodes of a model that are instances of one another: the equal places of its repeated blocks."""
 
-import dataclasses
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.inspect import repeated_blocks
 from tensortriage.model.inspect.outline import ConstantFacts
 from tensortriage.model.io.hollow_message import hollow_proto
@@ -13,7 +13,7 @@ from tensortriage.values.dtype import DType
 _SMALL_BYTES = 1024
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Instances:
     """The repeated places of a model.
 

@@ -6,13 +6,13 @@ user bounds those of the inputs; it is not when the contents of an input lead to
 The list is what Polygraphy's ``--list-unbounded-dds`` means, the Min what ``--set-unbounded-dds-upper-bound`` inserts.
 """
 
-import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import infer_types
@@ -77,7 +77,7 @@ SIZE_OPERANDS: dict[str, tuple[int, ...]] = {
 _ONLY_SIZES = frozenset({"Shape", "Size", "SequenceLength"})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class UnboundedSize:
     """A tensor whose numbers determine a size: ``value`` is an input of ``node``, an ``op_type``."""
 

@@ -7,7 +7,6 @@ that are drawn at random are never frozen, results have a size limit in bytes, a
 another from being folded, and nodes with several results are folded too.
 """
 
-import dataclasses
 import logging
 import math
 import re
@@ -20,6 +19,7 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.io.lazy_weights import lacks_numbers
 from tensortriage.model.ir.attributes import bodies, constant_tensor
 from tensortriage.model.ir.display_names import first_line
@@ -55,7 +55,7 @@ _FAILED_NODE = re.compile(r"folding for node (['\"])(.*)\1 \(")
 logging.getLogger("onnxscript").addHandler(logging.NullHandler())  # else its warnings go to stderr unasked
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_dataclass(kw_only=True)
 class FoldOptions:
     """Extent of folding.
 

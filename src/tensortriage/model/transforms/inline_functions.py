@@ -2,7 +2,6 @@
 
 import onnx_ir as ir
 from onnx_ir.passes import PassError, PreconditionError
-from onnx_ir.passes.common import InlinePass
 
 from tensortriage.errors import ModelError
 from tensortriage.model.ir.graph import Node
@@ -28,6 +27,8 @@ def inline_functions(model: ir.Model) -> None:
     Raises:
         ModelError: When a function calls itself, or onnx_ir cannot inline it (slug ``function-not-inlined``).
     """
+    from onnx_ir.passes.common import InlinePass  # with all passes of onnx_ir; most commands need none
+
     try:
         InlinePass()(model)
     except (ValueError, RuntimeError, PassError, PreconditionError) as error:

@@ -7,6 +7,7 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError, UsageError, nearest
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.display_names import first_line
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import forget_shapes
@@ -17,7 +18,7 @@ from tensortriage.model.transforms.unused_removal import clean_in_place
 Attribute = int | float | str | Sequence[int] | Sequence[float] | Sequence[str]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_dataclass(kw_only=True)
 class NewNode:
     """A node to insert.
 

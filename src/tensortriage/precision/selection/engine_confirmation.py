@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from tensortriage.compare.judgement.relative_error import amplitude, decibels
 from tensortriage.compare.judgement.within import near_prediction, within_prediction
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.selection.node_choice import KeptNodes
 from tensortriage.precision.selection.node_groups import Groups
@@ -41,7 +42,7 @@ class NotPrecisionError(EngineError):
     exit_code = 4
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Settled:
     """A choice of nodes that the engine has confirmed.
 

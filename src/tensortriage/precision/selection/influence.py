@@ -6,7 +6,6 @@ the worst first. So the cost follows the number of sensitive nodes, about 2 K lo
 follows from that. The split into local error and its influence is Herbgrind's, PLDI 2018.)
 """
 
-import dataclasses
 import heapq
 import itertools
 import math
@@ -14,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.precision.goal import GoalReading
 
 _GROUP_IGNORED = 0.1
@@ -23,7 +23,7 @@ _GROUPS_SPARED = 0.5
 """Ratio (6 dB below the limit) that all groups not yet looked into may reach together for the search to end."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Influences:
     """Influences of nodes on the outputs.
 

@@ -6,11 +6,11 @@ prefix holds innocent nodes, so blocks of it are dropped again from its least su
 nodes: the result is 1-minimal, which without this last phase it is far from being.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Collection, Generator, Sequence
 from typing import TypeAlias, TypeVar
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.selection.influence import Influences
 from tensortriage.search.answers.speculation import converse
@@ -27,7 +27,7 @@ NodeSearch: TypeAlias = Generator[Ask[str], tuple[OracleVerdict, ...], T]
 """Tests which nodes are enough to keep, and returns its result: `tensortriage.search.dialogue`."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class KeptNodes:
     """A set of nodes to keep.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import TriageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import needed_for
@@ -42,7 +43,7 @@ class UndoError(Exception):
     """The last answer must be given again."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@frozen_dataclass(kw_only=True)
 class StagedRequest:
     """A request to reduce a model by the answers of a command or a person.
 

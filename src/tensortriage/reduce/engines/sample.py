@@ -1,10 +1,10 @@
 """One set of inputs of the model with everything the reference computed from it, and pieces that are fed from it."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -15,7 +15,7 @@ from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class GoldenSample:
     """A feed and its golden values; pieces of the model are fed from both.
 

@@ -5,12 +5,12 @@ branch of an If, or the nodes of a function, are put in its place; the body of a
 a model of its own, fed in every turn with the reference's values.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.cutting.extract_body import LiftedBody, lift_body
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.inline_branch import ELSE, THEN, take_branch
@@ -23,7 +23,7 @@ Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 """Runs a model on the reference."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Opening:
     """A way into a node that is left.
 

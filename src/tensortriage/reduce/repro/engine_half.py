@@ -18,6 +18,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.process.asked_builds import AskedBuild, heard_builds
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.model import Model
 from tensortriage.reduce.repro.repro_case import MODEL_NAME, Repro
 from tensortriage.runs.lab import Lab
@@ -29,7 +30,7 @@ ENGINE = "engine"
 _WORKER = "tensortriage_worker"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class EngineHalf:
     """The half of a pack that calls its engine.
 

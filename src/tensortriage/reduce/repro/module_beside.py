@@ -4,9 +4,10 @@ A package that knows the networks of an engine registers a function that cuts mo
 engine's name.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 GROUP = "tensortriage.modules"
 """Entry-point group of functions of an investigation, its evidence, names of nodes, and the `Failure` of these alone.
@@ -16,7 +17,7 @@ MODULE_FILES = ("module.py", "weights.safetensors", "inputs.safetensors")
 """Its files: code that makes it, tensors that it uses, tensors that reach it."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@frozen_dataclass(kw_only=True)
 class ModuleBeside:
     """A part of the network that nodes were exported from.
 

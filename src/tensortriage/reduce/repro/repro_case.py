@@ -5,7 +5,6 @@ the one seen when it was cut out. Errors are relative to the signal, but not to 
 rounding noise over zero would look like any failure.
 """
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feeds import load_feeds
 from tensortriage.model.io.tensor_pb import read_tensor
 from tensortriage.model.model import Model
@@ -28,7 +28,7 @@ VANISHED = 1e-3
 MODEL_NAME = "model.onnx"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ReproSample:
     """One set of inputs and the outputs that the reference computed from it."""
 
@@ -36,7 +36,7 @@ class ReproSample:
     outputs: Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Repro:
     """A model with samples; targets that keep state between runs get them in this order, in one session."""
 

@@ -1,11 +1,11 @@
 """The texts of a repro: ``README.md`` for anyone, ``issue.md`` for the tracker of PyTorch's exporter."""
 
-import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure, FailureKind
@@ -25,7 +25,7 @@ _ENDS = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class TextFacts:
     """Facts for the texts of a pack.
 

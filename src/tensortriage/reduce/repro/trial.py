@@ -6,7 +6,6 @@ with imports that only show when it runs, the Python is tried that the engine ha
 """
 
 import contextlib
-import dataclasses
 import importlib.metadata
 import os
 import re
@@ -20,6 +19,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.process.interpreters import REMOTE
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.repro.engine_half import imported_names
 from tensortriage.reduce.repro.repro_case import alike, failure_of, load_repro
@@ -36,7 +36,7 @@ _OPTIONAL = frozenset({"torch", "ml_dtypes"})
 """Packages that packs do not need."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class PackTrial:
     """The result of running a pack.
 

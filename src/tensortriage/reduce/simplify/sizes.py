@@ -5,12 +5,12 @@ integers that state shapes, and the reference shows whether the model is still v
 guess costs milliseconds.
 """
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from tensortriage.errors import TriageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.reduce.reduction_result import Shrunk
@@ -18,7 +18,7 @@ from tensortriage.reduce.repro.repro_case import Repro
 from tensortriage.reduce.simplify.trials import Trials
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Cut:
     """Cuts every axis of one size to another.
 

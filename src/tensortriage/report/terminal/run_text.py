@@ -8,6 +8,7 @@ from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.within import is_too_coarse
 from tensortriage.compare.task_metric import SampleScore, TaskComparison, difference_words
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.report.run_result import CompareResult, FeedComparison
 from tensortriage.report.tables import JUDGED, Column, Looks, Table
 from tensortriage.report.terminal.lines import Line
@@ -24,7 +25,7 @@ MOST_CHANGES = 3
 """Classes of one sample that are listed."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Shown:
     """The choice of tensors to show.
 

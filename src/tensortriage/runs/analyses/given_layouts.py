@@ -6,7 +6,6 @@ the engine, for numbers in a wrong order give results of another input. Nothing 
 engine's error come from elsewhere. Where no reading stands out, the user has to name it.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
 
@@ -15,10 +14,11 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import certainly_fails, clearly_best, is_minor
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.engines.capabilities import ArrangesFiles, TranslatesFiles
+from tensortriage.engines.capabilities import TranslatesFiles
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, ModelError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import FLOAT64, Lab
@@ -27,7 +27,7 @@ from tensortriage.values.text import error_size
 PRECISION = "precision"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Arranged:
     """The layout in which a given file holds a model.
 
@@ -60,9 +60,9 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
             file's format of weights (``weights-format``).
         EngineError: When the reference fails.
     """
-    engine = resolve(spec).engine
-    if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
+    if not resolve(spec).arranges_file:
         return None
+    engine = resolve(spec).engine
     try:
         reported = lab.query(spec, model, feed, "ways")[0]
     except EngineError:
@@ -93,7 +93,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class HeldNetwork:
     """The computation of a given file.
 
@@ -186,8 +186,7 @@ def as_its_file_lies(
     spec: EngineSpec, model: Model, feed: Callable[[], Feed], reference: EngineSpec, lab: Lab
 ) -> EngineSpec:
     """Return an engine with options for the layout of the file given to it, if any; see `arranged`."""
-    engine = resolve(spec).engine
-    if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
+    if not resolve(spec).arranges_file:
         return spec
     found = arranged(spec, model, feed(), reference, lab)
     return found.spec if found is not None else spec

@@ -17,6 +17,7 @@ from tensortriage.engines.base import Engine, Plan, Region
 from tensortriage.engines.capabilities import ReportsPrecision
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA
 from tensortriage.model.model import Model
@@ -46,7 +47,7 @@ class PrecisionMatch(enum.Enum):
         return self in (PrecisionMatch.WIDER, PrecisionMatch.NARROWER, PrecisionMatch.OTHER)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class AuditedRegion:
     """One region of a plan.
 
@@ -82,7 +83,7 @@ class AuditedRegion:
         return self.match.is_finding or self.fell_back
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class PlanAudit:
     """A plan, region by region.
 

@@ -9,7 +9,6 @@ Diagnosis, precision search and conversion use the same scan, so this is below a
 impossible in the format (the number is not there), and possibly wrong, depending on how an engine adds up.
 """
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.metrics.blocks import BLOCK, inner_products
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.runs.analyses.sums.sum_terms import Terms, adds_up, terms_of
@@ -41,7 +41,7 @@ _SQUARE_FITS = 1e18
 no rounding of small numbers is anything to the tensor."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FormatMisfit:
     """One thing that a format cannot hold, or may not.
 
@@ -61,7 +61,7 @@ class FormatMisfit:
     words: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class RangeRow:
     """One tensor of the reference run, or one constant.
 
@@ -227,7 +227,7 @@ def _row(
     return RangeRow(*known, bound, condition, tuple(found))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Extent:
     """The largest and smallest magnitudes of a tensor; most tensors need no more.
 
@@ -302,7 +302,7 @@ def _held(
         yield FormatMisfit("integers", word, True, whole.share, words)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class MergedIntegers:
     """Whole numbers that become equal in a format.
 
@@ -359,7 +359,7 @@ RANGES_FORMAT = "tensortriage.ranges/1"
 MOST_ROWS = 200
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Ranges:
     """The content of ``ranges.json``: tensors that formats cannot hold.
 

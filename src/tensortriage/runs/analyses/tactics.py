@@ -3,13 +3,13 @@
 Ours is ``tensortriage.tactics/1``: ``engine`` (spec), ``choices`` (see `Choice`). It is the one that builds pin.
 """
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tensortriage.engines.base import Choice, Plan
 from tensortriage.errors import DataError, StoreError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.check_cache import digest
 from tensortriage.values.files import read_regular
 from tensortriage.values.registered import registered
@@ -20,7 +20,7 @@ READERS = "tensortriage.tactics"
 """Entry-point group of functions that read other tools' files: they return the kind of file, and its choices."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class TacticRecord:
     """The choices of an engine in one build.
 

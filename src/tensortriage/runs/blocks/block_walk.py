@@ -4,7 +4,6 @@ Only one block's weights are in use at a time, in a file of its own; the tensors
 case, for every feed, so that a second walk runs nothing. Each block gets golden inputs, so its errors originate in it.
 """
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.extract import extract
 from tensortriage.model.cutting.narrow_cuts import ModelBlock
@@ -24,7 +24,7 @@ from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FedBlock:
     """One block, ready to be run.
 

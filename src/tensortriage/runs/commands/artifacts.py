@@ -1,17 +1,17 @@
 """Files that a check leaves behind, sorted by its verdict into ``good/``, ``bad/``, ``other/``; nothing is replaced."""
 
-import dataclasses
 import datetime
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from tensortriage.errors import StoreError
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 GOOD, BAD, OTHER = "good", "bad", "other"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Artifacts:
     """Which files are sorted, and where to.
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.artifacts import BAD, GOOD, OTHER, Artifacts
 from tensortriage.runs.commands.failure_rules import Rules, Ruling
@@ -22,7 +23,7 @@ class ShownOutput(enum.Enum):
     NOTHING = "nothing"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_dataclass(kw_only=True)
 class CheckSpec:
     """A check as the user described it.
 

@@ -5,12 +5,12 @@ writes changes with every run and must not count; so the files are looked at bef
 case remembers which it reads.
 """
 
-import dataclasses
 import re
 import shutil
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.check_cache import CheckCache, digest
 from tensortriage.values.files import content_digest
 
@@ -59,7 +59,7 @@ class CheckIdentity:
         return digest(self._bound_to, "files read")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Files:
     """Files that a command reads and does not write."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tensortriage.errors import DataError, ModelError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
@@ -32,7 +33,7 @@ FROM_REPLAY = "from the replay"
 """Reason of a verdict from a loaded replay."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ShownModel:
     """A candidate for display.
 

@@ -6,15 +6,15 @@
 4. With neither, every exit code but 0 fails.
 """
 
-import dataclasses
 import re
 from collections.abc import Sequence
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.commands.process import Finished
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Ruling:
     """The judgement of a finished command.
 
@@ -29,7 +29,7 @@ class Ruling:
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Rules:
     """When a command's end means failure.
 

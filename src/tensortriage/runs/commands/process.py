@@ -19,6 +19,7 @@ from typing import IO, BinaryIO, Protocol, Self
 
 from tensortriage.engines.process.gpus import with_own_gpus
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.commands.transcript import Printed, Transcript
 from tensortriage.runs.commands.watchdog import Watchdog, kill_group
 
@@ -28,7 +29,7 @@ LINGER_SECONDS = 0.5
 LOOK_SECONDS = 0.2
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Finished:
     """The end of a command.
 
@@ -43,7 +44,7 @@ class Finished:
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class CommandLine:
     """A command to run.
 

@@ -7,7 +7,6 @@ command, and every iteration that of its candidate. Polygraphy's own files work 
 where candidates come in Polygraphy's order: there phase, number and size identify them.
 """
 
-import dataclasses
 import json
 import zlib
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from tensortriage.errors import DataError, StoreError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.files import read_regular
 from tensortriage.values.serial import dump, from_json
 
@@ -28,7 +28,7 @@ OutcomeWord = Literal["same", "other", "pass", "unresolved"]
 """The words of `tensortriage.search.problem.CandidateOutcome`."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Entry:
     """One iteration.
 
@@ -167,7 +167,7 @@ def _encoded(entry: Entry) -> Mapping[str, Any]:
     }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _State:
     candidate: str = ""
     attempt: int | None = None
@@ -176,12 +176,12 @@ class _State:
     signature: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _IterationInfo:
     iteration: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Context:
     """One iteration in the file; fields that Polygraphy does not write have defaults."""
 

@@ -15,12 +15,13 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.io.save import POOL
 from tensortriage.model.model import Model
 from tensortriage.model.scratch_files import is_transient, save_transient
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class CheckPlace:
     """A place for one check at a time.
 

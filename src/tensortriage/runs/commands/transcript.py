@@ -5,9 +5,10 @@ anywhere in it; so patterns are looked for while the text goes by, in windows th
 """
 
 import codecs
-import dataclasses
 import re
 from collections.abc import Sequence
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 HEAD_CHARACTERS = 32_000
 TAIL_CHARACTERS = 96_000
@@ -17,7 +18,7 @@ OVERLAP_CHARACTERS = 64_000
 LAST_WORDS_CHARACTERS = 300
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Printed:
     """The output of a command, stdout and stderr in the order of arrival.
 

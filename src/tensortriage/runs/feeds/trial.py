@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tensortriage.compare.reference_checks import any_finite, has_nan, is_constant
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import DataError, EngineError, EngineMissing, RunFailed
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.conform import given_shapes, show_shape
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.syntax import Shape
@@ -39,7 +40,7 @@ SMALL = 16
 """The numbers of an input are shown up to this many."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FeedTrial:
     """The result of trying made-up feeds.
 

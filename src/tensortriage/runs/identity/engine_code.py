@@ -15,13 +15,14 @@ from pathlib import Path
 from tensortriage.engines.process.loaded_code import REPLACED, digest_of, loaded
 from tensortriage.engines.registry import ResolvedEngine
 from tensortriage.errors import StoreError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.serial import dump, load
 
 CODE = "engine-code.json"
 """The file of a case that lists the generations."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Generation:
     """An engine with code that it has loaded.
 
@@ -41,7 +42,7 @@ class Generation:
         return all(digest_of(path) == digest for path, digest in self.files.items())
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Generations:
     generations: list[Generation]
     format: str = "tensortriage.engine-code/1"

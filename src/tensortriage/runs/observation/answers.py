@@ -9,6 +9,7 @@ import numpy as np
 from tensortriage.compare.measured import Measured
 from tensortriage.engines.base import Choice, Limits, Plan
 from tensortriage.errors import BuildFailed, EngineCrashed, EngineError, EngineHung, RunFailed
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.case import Case
 from tensortriage.runs.observation.capture import size_of
 from tensortriage.runs.observation.experiment import Measurement
@@ -20,7 +21,7 @@ KEPT_BYTES = 64 << 20
 a second, and running such a question again is cheaper."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Kept:
     """The stored answer without its tensors; fields as of `Measurement`, and whether there are tensors."""
 
@@ -35,7 +36,7 @@ class _Kept:
     told: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Failed:
     """A failure of an engine: the name of its kind, and its message."""
 

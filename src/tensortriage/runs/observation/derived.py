@@ -1,12 +1,12 @@
 """Results derived from answers of engines and stored in a case, keyed by the content of all that they depend on."""
 
-import dataclasses
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
@@ -47,7 +47,7 @@ class ContentKeys:
         return self._identities[str(engine)]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Derived(Generic[T]):
     """One such thing; made by `tensortriage.runs.lab.Lab.derived`.
 

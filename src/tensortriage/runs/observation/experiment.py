@@ -16,6 +16,7 @@ from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.measured import Measured
 from tensortriage.engines.base import Choice, Plan
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX
@@ -37,7 +38,7 @@ class _Observation:
         return (type(self).__name__,)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ObservedOutputs(_Observation):
     """Observe the model's own outputs, nothing marked.
 
@@ -59,7 +60,7 @@ class ObservedOutputs(_Observation):
         return ("outputs", self.known_only)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ObservedValues(_Observation):
     """Observe tensors of given values, marked as outputs or shown by the engine itself.
 
@@ -82,7 +83,7 @@ class ObservedValues(_Observation):
         return ("values", list(self.names))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ObservedFigures(_Observation):
     """Observe how far values are from stored tensors; each is compared at once, and not stored.
 
@@ -117,17 +118,17 @@ class ObservedFigures(_Observation):
         return ("figures", against, judged, self.partly, floors, floors is not None and self.kept_too)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ObservedPlan(_Observation):
     """Observe the plan that the engine runs, and its choices while building."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ObservedBuild(_Observation):
     """Observe whether the model builds, and its session's description of itself; nothing is run."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ObservedStreams(_Observation):
     """Observe two feeds that run at once: the first in the session that is open for the model, the other in this one.
 
@@ -141,7 +142,7 @@ class ObservedStreams(_Observation):
     apart: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ObservedAnswer(_Observation):
     """Observe the answer of a session with `tensortriage.engines.capabilities.AnswersQuestions`.
 
@@ -231,7 +232,7 @@ class Experiment:
         return np.zeros([d if isinstance(d, int) else 1 for d in spec.shape or ()], spec.dtype.numpy)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class BuiltSession:
     """A session's description of itself.
 
@@ -248,7 +249,7 @@ class BuiltSession:
     knows_some: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Measurement:
     """The answer to an experiment.
 

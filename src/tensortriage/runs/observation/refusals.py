@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from tensortriage.errors import EngineError, EngineHung
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -32,7 +33,7 @@ Ask = Callable[[Sequence[str]], Mapping[str, np.ndarray]]
 """Marks some values and runs; raises `EngineError` when the engine refuses."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Unseen:
     """Values that an engine did not show.
 

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from tensortriage.errors import EngineError, EngineHung
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.lab import Lab
@@ -24,7 +25,7 @@ Source = tuple[str, str, str, bool]
 """
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class GoldenValues:
     """The values that the reference of a question computes, by feed.
 

@@ -1,17 +1,17 @@
 """Where checks run: a small border, so that a search can use this thread, other processes, or one day a cluster."""
 
 import collections
-import dataclasses
 import time
 from typing import Generic, Protocol
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.search.problem import Oracle, OracleVerdict, T
 
 HASHED = 64
 """Items of a candidate that its hash depends on, evenly spread: leaving one out moves all that follow."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OracleQuestion(Generic[T]):
     """One run of the oracle: a candidate in the order of the problem, and the number of the run among equal ones."""
 
@@ -23,7 +23,7 @@ class OracleQuestion(Generic[T]):
         return hash((self.candidate[:: len(self.candidate) // HASHED + 1], len(self.candidate), self.attempt))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OracleAnswer:
     """The result of one run of the oracle.
 

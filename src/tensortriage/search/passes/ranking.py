@@ -8,7 +8,6 @@ show which reading holds, by Bayes' rule.
 """
 
 import collections
-import dataclasses
 import enum
 import functools
 import itertools
@@ -17,6 +16,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.search.problem import SearchProblem, T
 
 FALL = 1.5
@@ -44,7 +44,7 @@ FIRST_SHARES: Shares = {PointerReading.NEAR: 0.3, PointerReading.SUSPECT: 0.3, P
 """Chance that each reading is the right one, before anything is known."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Ranking(Generic[T]):
     """Items, likeliest first.
 

@@ -6,10 +6,11 @@ uniform beforehand. It needs no threshold, works for three trials as for three h
 property explain every failure. Properties that failures avoid are not accused.
 """
 
-import dataclasses
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
+
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 P = TypeVar("P", bound=Hashable)
 
@@ -17,7 +18,7 @@ NONE_OF_THEM = 0.5
 """Chance, before any trial, that no single property is to blame."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Trial(Generic[P]):
     """A trial: its properties, and whether it failed."""
 
@@ -25,7 +26,7 @@ class Trial(Generic[P]):
     failed: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Suspect(Generic[P]):
     """A property that failing trials have more often.
 

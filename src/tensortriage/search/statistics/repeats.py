@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 CONFIDENCE = 0.95
 """Certainty of a rate estimated from a few runs: it may be half as high, or twice."""
@@ -68,7 +69,7 @@ class RepeatStop(enum.Enum):
     INTERRUPTED = "interrupted"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Repeats:
     """Numbers of repetitions of a question.
 
@@ -132,7 +133,7 @@ class Repeats:
             )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Rate:
     """A failure rate.
 
@@ -252,7 +253,7 @@ def chosen_risk(failures: int, passes: int, items: int, free: int) -> float:
     return max(math.fsum(count * rate ** (both - k) * (1.0 - rate) ** k for k, count in records) for rate in rates)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Confirming:
     """New runs that separate a steady fault from one that failed each time by chance, if the search has not decided.
 

@@ -14,6 +14,7 @@ from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.limits import AT_SIGHT, beside, judged_by
 from tensortriage.inputs.feed import Feed
@@ -69,7 +70,7 @@ class HealthyJudge:
         return judged
 
     def _evaluated(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> dict[str, Judgement]:
-        from tensortriage.diagnose.measurements.judging import limits_of
+        from tensortriage.diagnose.measurements.limits import limits_of
 
         question = Question(model=self._model, feeds=[feed], reference=self._reference, target=self._target)
         inv = investigation_of(question, self._lab)
@@ -90,6 +91,8 @@ def _on_the_file(
         weights are not the model's, an investigation of fp32, whose limits a file in integers does not keep. For every
         other target the given one, without costs.
     """
+    if not resolve(inv.question.target).arranges_file:
+        return inv, {}
     from tensortriage.diagnose.rungs.quantization.stored_weights import file_weights
     from tensortriage.runs.analyses.given_layouts import without_format
 

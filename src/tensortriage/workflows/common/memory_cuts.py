@@ -1,10 +1,10 @@
 """Whether a model has to be cut to be run within memory, and where."""
 
-import dataclasses
 import logging
 
 from tensortriage.compare.cuts import Cuts, size_words
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.cutting.narrow_cuts import ModelBlock, blocks_of, largest_weight, weights_bytes
 from tensortriage.model.model import Model
 from tensortriage.runs.blocks.memory import block_bytes, fits, memory_bytes, whole_bytes
@@ -12,7 +12,7 @@ from tensortriage.runs.blocks.memory import block_bytes, fits, memory_bytes, who
 _logger = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class CutModel:
     """A model that is run block by block; ``cuts`` describes the blocks in words."""
 

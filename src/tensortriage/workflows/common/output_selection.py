@@ -1,11 +1,11 @@
 """Which tensors of a model to look at: names, wildcard patterns, modules, operator types."""
 
-import dataclasses
 import fnmatch
 import logging
 from collections.abc import Collection, Sequence
 
 from tensortriage.errors import UsageError, did_you_mean
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.cutting.node_selection import nodes_of_module
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
@@ -15,7 +15,7 @@ EVERYTHING = (("*",), ("mark", "all"))
 """Words for every tensor: ``'*'``, and the guide's two words ``mark all``."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OutputChoice:
     """Which tensors are compared.
 

@@ -1,6 +1,5 @@
 """Compares a target's decisions: outputs behind an ArgMax, a TopK or a suppression of boxes, for ``triage run``."""
 
-import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,6 +11,7 @@ from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of
 from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.envelope.limits import Limit
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.inspect.decisions import decisions_behind
 from tensortriage.model.ir.graph import Node
 from tensortriage.runs.lab import Lab
@@ -22,7 +22,7 @@ from tensortriage.workflows.common.judged import investigation_of
 Arrays = Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class DecidedOutput:
     """One output that depends on decisions.
 

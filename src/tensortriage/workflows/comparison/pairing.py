@@ -13,6 +13,7 @@ from tensortriage.compare.comparison import Comparison, Row
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.metrics.tensor_metrics import measure_many
 from tensortriage.errors import DataError, EngineError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.model import Model
 from tensortriage.report.run_result import FeedComparison, Invalid
 from tensortriage.runs.lab import FLOAT64, Lab
@@ -21,7 +22,7 @@ from tensortriage.values.spec import ValueSpec
 Arrays = Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Paired:
     """The target's counterpart of each output of the reference.
 

@@ -18,6 +18,7 @@ from tensortriage.compare.judgement.tolerance import (
     by_statistic,
 )
 from tensortriage.errors import DataError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.files.accuracy_results import AVERAGE, PER_SAMPLE, AccuracyEntry, AccuracyPair, AccuracyResult
 from tensortriage.workflows.comparison.saved_accuracy import CLASS_OF, SIMPLE, SavedAccuracy, setting, with_limits
 
@@ -35,7 +36,7 @@ _JUDGED_AS: Mapping[str, ThresholdKind] = MappingProxyType({
 })  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class RejudgedRow:
     """One output of one iteration, or of all iterations together, judged again.
 
@@ -56,7 +57,7 @@ class RejudgedRow:
     judgement: Judgement
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Rejudged:
     """Everything that was judged again.
 

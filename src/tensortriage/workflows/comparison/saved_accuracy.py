@@ -21,6 +21,7 @@ from tensortriage.compare.judgement.tolerance import (
 )
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.errors import DataError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.files.accuracy_results import (
     AVERAGE,
     CLASSES,
@@ -44,7 +45,7 @@ CLASS_OF = {
 _MEASURED = (SIMPLE, "L2Result", "CosineSimilarityResult", "SnrResult")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SavedAccuracy:
     """Saved comparisons.
 

@@ -1,17 +1,17 @@
 """The task metric of every participant on every feed, with the little that is kept of each: memory stays flat."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.task_metric import SampleScore, TaskComparison, compare_scores
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 
 Arrays = Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Kept:
     """The stored part of one run, or of one row of it."""
 

@@ -10,6 +10,7 @@ from tensortriage.compare.task_metric import TaskAccuracy
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, EngineMissing
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -25,7 +26,7 @@ MOST_FEEDS = 1000
 """Feeds that are scored at most: an interval of accuracy is then within 3 %, and a paired one much less."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Accuracies:
     """The engines to score, and the metric.
 
@@ -96,7 +97,7 @@ class Accuracies:
         return itertools.islice(feeds(every, self.asked.model), MOST_FEEDS)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WantedFix:
     """The goal of a remedy.
 

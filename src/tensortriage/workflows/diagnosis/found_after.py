@@ -6,6 +6,7 @@ from tensortriage.compare.task_metric import TaskAccuracy
 from tensortriage.diagnose.climb import ClimbResult
 from tensortriage.diagnose.measurements.dissection import Dissection, dissection
 from tensortriage.diagnose.state.verdict import Remedy, ReproFacts, VerdictKind
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.questions.question import Question
 from tensortriage.workflows.diagnosis.accuracies import Accuracies, WantedFix
 from tensortriage.workflows.diagnosis.fix_words import fix_words
@@ -13,7 +14,7 @@ from tensortriage.workflows.diagnosis.good_enough import sufficiency
 from tensortriage.workflows.requests import DiagnoseRequest
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FoundAfter:
     """Findings made after the ladder has ended.
 

@@ -19,6 +19,7 @@ from tensortriage.diagnose.state.record import Listener, Record
 from tensortriage.diagnose.state.verdict import Cost, Step, Verdict, VerdictKind
 from tensortriage.envelope.limits import AT_SIGHT, judged_by
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.files.data_file import Iteration
 from tensortriage.inputs.files.save_data import save_store
 from tensortriage.model.model import Model
@@ -40,7 +41,7 @@ NO_FAULT = (VerdictKind.MATCH, VerdictKind.ROUNDING, VerdictKind.INPUT_SENSITIVE
 """Verdicts on a block after which the next one is looked into; a later word in the list represents the whole better."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class BlockFigure:
     """The result of comparing one block.
 
@@ -57,7 +58,7 @@ class BlockFigure:
     value: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class BlockDiagnosis:
     """A diagnosis in blocks.
 

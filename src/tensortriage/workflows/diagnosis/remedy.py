@@ -25,6 +25,7 @@ from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.healthy_values import typed_limits
 from tensortriage.errors import EngineError, EngineMissing, TriageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.constant_folding import fold_constants
@@ -54,7 +55,7 @@ KEPT_MAY_HELP = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Proposal:
     """A change to try.
 
@@ -192,7 +193,7 @@ def kept_alone(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
         yield Proposal("keep-fp32", words, deployed(target), typed, typed, nodes)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Effect:
     """The effect of a change.
 

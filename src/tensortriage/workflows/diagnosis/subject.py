@@ -1,12 +1,12 @@
 """The subject of a diagnosis: its engines, models and feeds, read and checked before anything is run."""
 
-import dataclasses
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tensortriage.compare.judgement.tolerance import check_names
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.oddities import oddities
 from tensortriage.inputs.synthetic.size_sweep import Shaped, swept
@@ -20,7 +20,7 @@ from tensortriage.workflows.engines.source_network import network_behind
 from tensortriage.workflows.requests import DiagnoseRequest
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Engines:
     """Engines that can be used here.
 
@@ -37,7 +37,7 @@ class Engines:
     against: EngineSpec | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class DiagnosisSubject:
     """Models, feeds and engines of a diagnosis.
 

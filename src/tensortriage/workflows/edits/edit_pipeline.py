@@ -1,8 +1,8 @@
 """Common parts of all edits of a model: load, apply passes one after another, prove, write, report."""
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.io.external_data import weight_files
 from tensortriage.model.io.lazy_weights import absent_weights
 from tensortriage.model.io.save import EMBED_LIMIT_BYTES
@@ -33,7 +33,7 @@ def model_to_edit(source: Source, target: Target) -> Model:
     return model
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class PassReport:
     """The effect of one pass.
 
@@ -50,7 +50,7 @@ class PassReport:
     changed: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SurgeryResult:
     """The result of editing a model.
 

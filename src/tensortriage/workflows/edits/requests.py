@@ -1,6 +1,5 @@
 """The requests of edits, each field with its option; light to import, since help needs them."""
 
-import dataclasses
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.feeds.feed_request import FEED_FORMATS, FeedRequest
 from tensortriage.runs.options.request_fields import MODEL_FILE, external_data_field
 from tensortriage.values.given import resolved
@@ -43,7 +43,7 @@ class Verify(enum.Enum):
         return cls.ALWAYS if word else cls.NEVER
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Source:
     """A model to edit.
 
@@ -130,7 +130,7 @@ class LayoutOptions:
         return ExternalData.AUTO if self.embed else ExternalData[self.usual]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Target:
     """Where an edited model goes.
 

@@ -17,6 +17,7 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure_many
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed, origin_of
 from tensortriage.model.io.lazy_weights import Hollow, absent_weights
 from tensortriage.model.model import Model
@@ -36,7 +37,7 @@ LARGE_BYTES = 2 << 30
 Arrays = Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class EditStage:
     """A model as one pass left it.
 
@@ -49,7 +50,7 @@ class EditStage:
     model: Model
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OutputProof:
     """The largest move of one output over all feeds.
 
@@ -67,7 +68,7 @@ class OutputProof:
     ratio: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Proof:
     """The proof of an edit.
 

@@ -30,7 +30,8 @@ def test_what_the_user_says_counts(monkeypatch, name):
 
 def test_the_module_of_the_command_leaves_numpy_to_be_imported_inside():
     code = (
-        "import sys, tensortriage.cli.diagnose.command, tensortriage.cli.diagnose.demo; print('numpy' in sys.modules)"
+        "import sys, tensortriage.cli.diagnose.command, tensortriage.cli.diagnose.demo, tensortriage.cli.run.command; "
+        "print('numpy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
@@ -48,10 +49,11 @@ def spy():
     print(before, "numpy" in sys.modules)
 
 threads.few_blas_threads = spy
-main(["diagnose", "missing.onnx", "--target", "onnxruntime", "--timeout", "3", "--atol", "1"])
+main([*sys.argv[1:], "missing.onnx", "--target", "onnxruntime", "--timeout", "3", "--atol", "1"])
 """
 
 
-def test_numpy_is_imported_inside_although_the_request_needs_it_too():
-    done = subprocess.run([sys.executable, "-c", SPY], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("command", ["diagnose", "run"])
+def test_numpy_is_imported_inside_although_the_request_needs_it_too(command):
+    done = subprocess.run([sys.executable, "-c", SPY, command], capture_output=True, text=True, check=False)
     assert done.stdout.split()[:2] == ["False", "True"], done.stderr

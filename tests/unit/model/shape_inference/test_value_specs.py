@@ -3,7 +3,9 @@ import onnx
 
 import models
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.shape_inference import inferred_specs as module
+from tensortriage.model.shape_inference.type_inference import infer_types
+from tensortriage.model.shape_inference.value_specs import typing_specs, value_specs
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -13,6 +15,24 @@ def test_types_are_inferred_through_the_graph():
     assert specs["h"] == ValueSpec("h", DType.FLOAT, ("N", 8))
     assert specs["w1"] == ValueSpec("w1", DType.FLOAT, (4, 8))
     assert set(specs) == {"x", "w1", "b1", "w2", "b2", "h", "r", "y"}
+
+
+def test_types_that_schemas_give_are_not_inferred(monkeypatch):
+    asked = []
+    monkeypatch.setattr(module, "infer_shapes", lambda proto: asked.append(proto))
+    for model in (models.mlp(), models.with_if(), models.with_loop()):
+        assert not typing_specs(model)
+        types = infer_types(model.ir, {})
+        assert all(value in types for node in model.ir.graph for value in node.outputs)
+    assert not asked
+
+
+def test_a_type_that_schemas_leave_open_is_inferred():
+    model = models.parse("""
+        <ir_version: 10, opset_import: ["": 18, "own": 1]>
+        g (float[2] x) => (float16[2] y) { a = own.F(x)  y = Cast <to = 10> (a) }
+        <opset_import: ["": 18], domain: "own"> F (u) => (v) { v = Neg(u) }""")
+    assert typing_specs(model)["a"].dtype is DType.FLOAT
 
 
 def test_recorded_specs_win():

@@ -4,7 +4,6 @@ An RMS hides an element of 0 where 1e-20 is right, and the op that takes its log
 trail run alone on the target, and the elements of the trail are compared with the centre of the envelope.
 """
 
-import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
@@ -17,13 +16,14 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.elements import radii, subnormal
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import AMPLIFIED_FP32, CORRECTLY_ROUNDED
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import DType
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ElementError:
     """An element that an op makes wrong of golden operands.
 
@@ -44,7 +44,7 @@ class ElementError:
     elements: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ElementErrors:
     """Errors of the elements of a trail, each op alone.
 

@@ -19,6 +19,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, TriageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
@@ -31,7 +32,7 @@ MOST_NODES = 4
 """Origins whose operands are examined."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Provenance:
     """The origin of a value's non-finite elements.
 

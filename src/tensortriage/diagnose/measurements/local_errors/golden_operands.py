@@ -4,12 +4,12 @@ Whatever runs ops alone (single ops, regions, windows, witnesses of one op) take
 that all of them feed an op with the same numbers.
 """
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import explode
 from tensortriage.model.model import Model
@@ -17,7 +17,7 @@ from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OpsApart:
     """Ops of a model, each fed with golden values, in one model of their own.
 
@@ -34,7 +34,7 @@ class OpsApart:
     values: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class GoldenOperands:
     """Golden operands of a model's ops on one feed.
 

@@ -18,6 +18,7 @@ from tensortriage.diagnose.measurements.local_errors.local import Local
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import OutputPart, with_parts
 from tensortriage.model.ir.graph import Graph
@@ -39,7 +40,7 @@ GROUP = 32
 Arrays = Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Influence:
     """The effect of injected local errors on the model's outputs.
 
@@ -57,7 +58,7 @@ class Influence:
     rounded: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class InjectedRuns:
     """Runs of the reference on one feed in which results of ops can be overridden.
 

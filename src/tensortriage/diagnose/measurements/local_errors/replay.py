@@ -8,7 +8,6 @@ again and again: every round carries the errors one wrong op further along each 
 such ops lie on one path, the run is that of an engine that is wrong in these ops and nowhere else.
 """
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +17,7 @@ from tensortriage.diagnose.measurements.local_errors.golden_operands import gold
 from tensortriage.diagnose.measurements.local_errors.injection import injected_runs
 from tensortriage.diagnose.measurements.local_errors.local import Local
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 
@@ -25,7 +25,7 @@ MOST_ROUNDS = 64
 """Rounds at most: wrong ops on one path of a network with 32 layers that are wrong in two places each."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class JointRun:
     """A run of the reference with the target's wrong ops.
 

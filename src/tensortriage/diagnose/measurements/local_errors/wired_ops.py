@@ -19,6 +19,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.ops import op_limits
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.runs.observation.capture import size_of
@@ -26,7 +27,7 @@ from tensortriage.runs.observation.experiment import ObservedFigures
 from tensortriage.values.store import TensorStore
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Wired:
     """A set of ops as one piece on the target.
 

@@ -23,6 +23,7 @@ from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, ROUNDED, evaluation
 from tensortriage.envelope.floors import floors_of
 from tensortriage.errors import EngineError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 
 REFERENCE = "reference"
@@ -40,7 +41,7 @@ OPENVINO = EngineSpec("openvino", {"precision": "fp32"})
 _FAMILIES = {"onnxruntime": "onnxruntime", "emulate": "onnxruntime", "openvino": "openvino", "float64": FLOAT64}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Opinion:
     """Results of several implementations for one op.
 

@@ -6,7 +6,6 @@ was only rounded to the format (the effect of the format alone), and on the targ
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -19,6 +18,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, ROUNDED
 from tensortriage.envelope.floors import emulate, in_format
 from tensortriage.envelope.setting import Floors
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.analyses.ranges import USUAL, RangeRow, RangeScan, largest_sum, range_scan
@@ -26,7 +26,7 @@ from tensortriage.runs.observation.derived import Derived
 from tensortriage.values.dtype import DType, Precision
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Excess:
     """A value of the reference run that the target's format cannot hold.
 
@@ -48,7 +48,7 @@ class Excess:
     what: str = "its result"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Scan:
     """The rows of a range scan, as kept in a case."""
 

@@ -4,7 +4,6 @@ A set counts when injecting its wrong results into the reference's run reproduce
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tensortriage.compare.judgement.within import counts, is_decisive
@@ -23,6 +22,7 @@ from tensortriage.diagnose.rungs.fusion.fusion_breakers import restores
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion
 from tensortriage.errors import EngineError, ModelError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.check_cache import digest
 from tensortriage.search.driver import minimize
@@ -38,7 +38,7 @@ MOST_CHECKS = 60
 """Builds of a window or less that shrinking one window may take; it keeps the smallest so far."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Together:
     """Sets of ops that are wrong only together.
 

@@ -1,6 +1,5 @@
 """Answers and verdicts from a stage of the judge's walk: its answer, and the verdict that no op is to blame."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -16,13 +15,14 @@ from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.costs import of_freedoms
 from tensortriage.envelope.explanations import Explanation, Held, Taken
 from tensortriage.envelope.judge import Judge, Stage
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.text import error_size
 
 READS, GIVES = ("results", "floors", "in_context", "local", "explained"), ("explained", "local")
 """Findings that every rung with a stage reads and gives."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Took:
     """A stage of the walk, run at a question of the ladder.
 

@@ -26,6 +26,7 @@ from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.setting import Floors
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
@@ -98,7 +99,7 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     return Answer(verdict, {**in_context, "floors": in_range, "excess": excess, "kept": tuple(sorted(kept))})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Beyond:
     """Values beyond a format, and the error with their ops in fp32.
 

@@ -18,6 +18,7 @@ from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.similarity.instances import Instances
 from tensortriage.runs.outcome import Outcome
@@ -28,7 +29,7 @@ QUESTION = "is any op wrong in isolation?"
 TOGETHER = "do the wrong ops together cause the failure?"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Blame:
     """Ops that are wrong in isolation and make the failure.
 

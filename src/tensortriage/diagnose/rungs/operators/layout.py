@@ -4,7 +4,6 @@ Outputs are looked at first, for they are there already. When an op makes such a
 otherwise the output as a whole is handed over wrongly: by the engine's binding, or by a wrapper.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -26,12 +25,13 @@ from tensortriage.diagnose.state.confidence import (
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.text import percent
 
 QUESTION = "are the outputs in the right order?"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Places:
     """Where the values of the failing outputs are.
 

@@ -6,7 +6,6 @@ near as other roundings of the file's constants leave it; a tensor that resemble
 made of it. The op to look at is the first that makes a wrong result of right operands.
 """
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -19,9 +18,10 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.elements import MASKED_APART
+from tensortriage.envelope.explanations import SIGNED, UNROUNDED
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.envelope.limits import of_file
-from tensortriage.envelope.unrounded_match import SIGNED, UNROUNDED
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
@@ -41,7 +41,7 @@ _QUANTIZED = ("DynamicQuantize", "QLinear", "QGemm", "MatMulNBits")
 _DRAWS = ("1", "2")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Departure:
     """An op with the network's operands and another result.
 

@@ -6,7 +6,6 @@ Each is judged by the envelope of the model in its own format, so neither has to
 one that is outside.
 """
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
@@ -22,6 +21,7 @@ from tensortriage.engines.base import Plan, Region
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.healthy_values import healthy_values
 from tensortriage.errors import EngineError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.values.store import TensorStore
@@ -30,7 +30,7 @@ from tensortriage.values.text import error_size
 AGREE = "do the two targets agree?"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ValueRow:
     """One value on both targets.
 
@@ -61,7 +61,7 @@ class ValueRow:
         return not within_limit(self.difference, self.allowed)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class PlanChange:
     """A region of one plan, and the other plan's regions for the same nodes.
 

@@ -27,6 +27,7 @@ from tensortriage.engines.cpu_features import PAIRED_BY_TAP, sums_in_int16
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.envelope.reference import cut_off, cut_off_in_words
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.int8_products import Int8Product, int8_products, unsigned_weights
@@ -45,7 +46,7 @@ SWITCH = "config.session.x64quantprecision"
 """Session option of ONNX Runtime that makes it turn int8 weights into uint8 ones as it builds."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OtherWeights:
     """A model whose weights meet sums that are exact.
 

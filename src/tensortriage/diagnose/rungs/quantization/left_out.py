@@ -6,7 +6,6 @@ pairs, and again with only those behind its inputs (an engine that gets a part o
 quantized); the variant that agrees with the target is the one that the target ran.
 """
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,12 +17,13 @@ from tensortriage.compare.quantization.quantizer_fit import integer_range
 from tensortriage.diagnose.measurements.outputs import FeedResult
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.quantization.qdq import Quantizer, bypass, quantizers
 from tensortriage.values.text import percent
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class LeftOut:
     """Pairs that the target leaves out.
 

@@ -5,7 +5,6 @@ magnitude: the tiny classes of a Softmax are lost in sound files too. A part tha
 be lost.
 """
 
-import dataclasses
 import math
 
 import numpy as np
@@ -17,6 +16,7 @@ from tensortriage.diagnose.measurements.evidence import Calibrated
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.envelope.floors import fp32_floors
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import OutputPart, way_to_composer, with_parts
 from tensortriage.model.ir.graph import Graph
@@ -25,7 +25,7 @@ from tensortriage.model.quantization.qdq import Quantizer, bypass, quantizers
 from tensortriage.values.text import error_size, magnitude
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class LostPart:
     """A part of an output that a file loses.
 

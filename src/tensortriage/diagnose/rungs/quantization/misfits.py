@@ -1,11 +1,11 @@
 """A quantizer that does not fit its values: its figures, and the model with it calibrated."""
 
-import dataclasses
 from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, integer_range
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer
 from tensortriage.model.transforms.mark_outputs import freeze
@@ -17,7 +17,7 @@ HELD = 2 / 3
 """Smallest share of the observed range that these hold: NNCF's of that detector were 0.8 and 0.84."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class QuantizerMisfit:
     """A quantizer that does not fit its values."""
 

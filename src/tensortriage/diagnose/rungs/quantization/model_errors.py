@@ -1,6 +1,5 @@
 """How far the outputs of a changed model are from the original's, both on the reference."""
 
-import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
@@ -8,13 +7,14 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.correspondence import Correspondence
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Quantization:
     """A quantized model next to the original, both run on a feed by the reference.
 

@@ -5,7 +5,6 @@ everything on; of weights, by another rounding of its integers. Ops are measured
 these the costliest is divided until the costliest ops stand alone.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
@@ -16,7 +15,8 @@ from tensortriage.compare.judgement.within import counts
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.unrounded_match import UNBOUNDED
+from tensortriage.envelope.explanations import UNBOUNDED
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
@@ -26,7 +26,7 @@ MOST_COSTS = 8
 """Ops that are separated; each takes some evaluations of the file."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class RoundingCost:
     """The rounding cost of one op.
 
@@ -90,7 +90,7 @@ def error_without(
     return error_of(measure(np.asarray(golden, np.float64), found)) if found.shape == golden.shape else math.inf
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Group:
     """Consecutive ops, and their cost together."""
 

@@ -26,10 +26,10 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import DESTROYED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
-from tensortriage.engines.capabilities import ArrangesFiles
 from tensortriage.engines.registry import resolve
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
@@ -65,8 +65,7 @@ def file_weights(inv: Investigation) -> Answer | None:
         the target is to be judged on these.
     """
     question, feed = inv.question, inv.question.feeds[0]
-    engine = resolve(question.target).engine
-    if not isinstance(engine, ArrangesFiles) or not engine.arranges(question.target.options):
+    if not resolve(question.target).arranges_file:
         return None
     if inv.precision is not Precision.INT8 or question.target_model is not None or question.against is not None:
         return None
@@ -119,7 +118,7 @@ def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], tol
     return Answer(findings=Findings(quantization=sound), question=question)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Network:
     """A model, and those of its constants that may be weights of a file."""
 

@@ -7,7 +7,6 @@ in other builds, until one answer differs or the remaining chance is `MISSED`. E
 identical are believed.
 """
 
-import dataclasses
 from collections.abc import Callable
 
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
@@ -22,6 +21,7 @@ from tensortriage.diagnose.state.confidence import BUILDS_UNTOLD
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.search.statistics.repeats import MISSED, enough_of_both
 
@@ -29,7 +29,7 @@ AGAIN = "does it fail in every build?"
 ALONE = "is it wrong in isolation in every build?"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Contradiction:
     """A later answer against the failure of the deployed model.
 

@@ -20,6 +20,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.errors import EngineError, ModelError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.search.statistics.association import Suspect, Trial, rank
 from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
 from tensortriage.values.text import count, error_size, over_floor
@@ -35,7 +36,7 @@ MOST_EXPLODED = 12
 """Exploded builds in which a bad op is looked for; 12 miss one that is in every fourth build with 3 %."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Cause:
     """Why some builds fail.
 

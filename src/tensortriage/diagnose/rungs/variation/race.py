@@ -5,7 +5,6 @@ fusions and the overlap of kernels, so where it hides the race, every op is run 
 times, and then in new sessions, as some races are decided once a session begins.
 """
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
 
@@ -16,6 +15,7 @@ from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.errors import EngineError, ModelError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
@@ -34,7 +34,7 @@ SECONDS = 30.0
 Values = Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Race:
     """Where a race was seen.
 

@@ -4,7 +4,6 @@ Two builds of one model may differ on every engine that chooses kernels by timin
 nobody has written. So builds are numbered, and each is an answer of its own.
 """
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
@@ -27,6 +26,7 @@ from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.explanations import Explanation, Usual
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.analyses.tactics import features
 from tensortriage.runs.observation.experiment import Experiment
 from tensortriage.values.store import MemoryStore
@@ -39,7 +39,7 @@ Features = tuple[tuple[str, str], ...]
 """Pairs of a region's nodes and their kernel."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Build:
     """One build of the deployed model.
 
@@ -96,7 +96,7 @@ def result_of(inv: Investigation, evidence: Evidence, build: Build) -> FeedResul
     return judge(inv, evidence.feed, build.outputs, evidence.worst_feed.floors) if build.outputs else None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class JudgedBuilds:
     """Several builds, judged.
 

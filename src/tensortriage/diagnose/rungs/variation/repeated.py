@@ -6,7 +6,6 @@ of many: so often is the run repeated that a rate of 5 % is excluded at 95 %, wh
 engines, which compute by rule, are run `LEAST_EQUAL_RUNS` times.
 """
 
-import dataclasses
 import math
 import time
 from collections.abc import Iterator, Mapping
@@ -29,6 +28,7 @@ from tensortriage.diagnose.state.confidence import MOVES_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.transforms.constant_folding import RANDOM
 from tensortriage.runs.observation.experiment import Experiment, Measurement
@@ -43,7 +43,7 @@ LEAST_SECONDS, TIME_SHARE = 1.0, 0.2
 fastest: other load on the machine must not decide which races are seen."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class RepeatedRuns:
     """Results of equal runs of one session.
 

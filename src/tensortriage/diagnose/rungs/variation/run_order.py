@@ -5,7 +5,6 @@ A second session that gives the same answers in the same order shows that it is 
 between runs.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,6 +16,7 @@ from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.errors import EngineError, ModelError, UsageError
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.batch_rows import another_feed, batch_axes, gather_rows
 from tensortriage.runs.questions.suggested_commands import triage_command
@@ -33,7 +33,7 @@ _FIRST_IS_RIGHT = ", and only that one is right"
 _Values = Mapping[str, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class RunOrder:
     """How a result depends on earlier runs.
 

@@ -1,6 +1,5 @@
 """The calling convention of kernels, and the table that finds them."""
 
-import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Mapping
@@ -9,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tensortriage.engines.float64.arithmetic import EXACT, Arithmetic
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 Output: TypeAlias = Any
 """An array, a tuple of arrays, or a list of arrays for a sequence; numpy's stubs say Any too often to be closer."""
@@ -30,7 +30,7 @@ ELEMENTWISE = frozenset(
 """Operators that engines compute in the loop that makes their operand, without storing it in between."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Call:
     """One execution of an operator.
 

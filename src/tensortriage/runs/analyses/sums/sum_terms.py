@@ -9,13 +9,13 @@ element: the squares of a matrix product add up to the sum over k of |column k o
 be known where a simple one, by Cauchy and Schwarz or by the largest factor, is small enough already.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.engines.float64.kernels import Call, kernel_for
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Node
 from tensortriage.runs.analyses.sums.product_terms import LINEAR, applied, mean_of_squares, simple_bound
 
@@ -27,7 +27,7 @@ _POOLS = ("GlobalAveragePool", "AveragePool")
 Arrays = Sequence[np.ndarray | None]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Terms:
     """The terms of an operator's sums, over all elements of its result.
 

@@ -8,7 +8,7 @@ from onnxruntime.quantization import QuantFormat, quantize_static
 
 from tensortriage.diagnose.rungs.other_model.departure import departures
 from tensortriage.diagnose.rungs.other_model.departure_words import departed_culprit
-from tensortriage.envelope.unrounded_match import SIGNED
+from tensortriage.envelope.explanations import SIGNED
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.lab import FLOAT64

@@ -4,7 +4,6 @@ A window operator is a sum (or maximum) over the positions inside its window, th
 tap as a strided slice of the padded input. Walking taps needs no copy of the input per window, in any dimension.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from tensortriage.engines.float64.kernels.call import Call
+from tensortriage.frozen_dataclass import frozen_dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Windows:
     """The windows of one operator over the spatial axes, which follow the batch and channel axes.
 

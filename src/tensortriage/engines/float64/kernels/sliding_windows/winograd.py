@@ -16,10 +16,11 @@ import numpy as np
 
 from tensortriage.engines.float64.accumulation import Accumulation
 from tensortriage.engines.float64.kernels.sliding_windows.windows import Windows
+from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _Transforms:
     """The transforms of one tile size as matrices on flattened tiles, float32: input, kernel, result."""
 
