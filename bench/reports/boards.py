@@ -110,7 +110,7 @@ def bytes_of_an_output_not_scaled_back() -> None:
 
 
 @report("MPolaris/onnx2tflite#25", TARGET + "script:app.py:App", RETURNED,
-        ("640|times|factor|multipl|scale", "first 4|\\[?:4|0 to 3|0:4|box|part|Concat"), "output")  # fmt: skip
+        ("640|times|factor|multipl|scale", "first 4|\\[?:4|0 to 3|0:4|0\\.\\.3|box|part|Concat"), "output")  # fmt: skip
 def boxes_multiplied_by_the_size_again() -> None:
     """A program multiplies boxes by the picture's size, and the file has them in pixels already."""
     save(model(

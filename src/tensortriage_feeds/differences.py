@@ -115,6 +115,11 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
             yield found
             if found.residual <= EXACT:
                 return
+        if theirs.size and np.ptp(theirs) == 0:
+            words = f"is {theirs.flat[0]:g} everywhere, whatever it is given"
+            yield _Way((of_input(name, "constant", words, lambda x: np.full_like(x, theirs.flat[0]),
+                                 "hand {x} over: it is lost on its way"),), 0.0)  # fmt: skip
+            return
     if (axes := picture_axes(mine.shape)) and (other := picture_axes(theirs.shape)):
         yield from _geometric(name, (mine, axes), (theirs, other))
 
@@ -182,7 +187,7 @@ def unexplained(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) 
 def fitted(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the scale and offset, of each channel or of all, by which one tensor comes nearest to another.
 
-    By least squares; a channel that is constant keeps its scale.
+    By least squares; a channel that is constant on either side keeps its scale.
 
     Returns:
         Scale and offset by channel, and what they leave; see `unexplained`.
@@ -193,7 +198,8 @@ def fitted(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> tu
     with np.errstate(invalid="ignore", over="ignore"):
         spread = ((x - mean_x) ** 2).mean(axis=over, keepdims=True)
         together = ((x - mean_x) * (y - mean_y)).mean(axis=over, keepdims=True)
-        scale = np.where(spread > 0, together / np.where(spread > 0, spread, 1.0), 1.0)
+        vary = (spread > 0) & (np.ptp(y, axis=over, keepdims=True) > 0)
+        scale = np.where(vary, together / np.where(vary, spread, 1.0), 1.0)
         offset = mean_y - scale * mean_x
         residual = unexplained(scale * x + offset, y, axes)
     return np.atleast_1d(scale.reshape(-1)), np.atleast_1d(offset.reshape(-1)), residual

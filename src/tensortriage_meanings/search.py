@@ -33,7 +33,7 @@ _MOST_ELEMENTS = 64
 """Elements that count: those of a picture do not lie by chance each."""
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
-"""Domains whose operators have the meanings of the table; fused operators of ONNX Runtime share names and attributes."""
+"""Domains of the operators in the table; ONNX Runtime's own ones share names and attributes with the standard's."""
 
 Tensors = Mapping[str, np.ndarray]
 Ways = Mapping[str, Meaning]
