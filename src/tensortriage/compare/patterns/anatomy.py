@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from tensortriage.compare.patterns import misplaced, narrower_format, narrower_numbers, value_relations
+from tensortriage.compare.patterns.blocked_layout import blocked
 from tensortriage.compare.patterns.error_places import nonfinite, places, spread_words
 from tensortriage.compare.patterns.error_view import Specimen, lay_out
 from tensortriage.compare.patterns.finding import PatternFinding, energy
@@ -208,6 +209,7 @@ def _questions(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator
     yield lambda: misplaced.shifted(probe)
     yield lambda: misplaced.reversed_order(probe)
     yield lambda: misplaced.transposed(probe)
+    yield lambda: blocked(probe)
     yield lambda: misplaced.reordered(specimen)
     yield lambda: misplaced.permuted(specimen)
     if numeric:
