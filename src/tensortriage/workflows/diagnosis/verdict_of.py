@@ -103,7 +103,7 @@ def _with_pattern(culprit: Culprit, patterns: Patterns) -> Culprit:
     found = patterns.get(culprit.value)
     if found is None:
         return culprit
-    return dataclasses.replace(culprit, anatomy=found.sentences[:MOST_SENTENCES], effect=found.effect)
+    return dataclasses.replace(culprit, anatomy=found.sentences[:MOST_SENTENCES], effect=culprit.effect or found.effect)
 
 
 def _commands(end: ClimbResult, repro: ReproFacts | None) -> list[str]:
