@@ -8,6 +8,7 @@ docs/diagnose.md is made of this one by docs/make_ladder.py.
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tensortriage.diagnose.rungs.deployment.computed_format import computed_format
 from tensortriage.diagnose.rungs.deployment.equal_forms import equal_forms
 from tensortriage.diagnose.rungs.deployment.file_layout import file_layout
 from tensortriage.diagnose.rungs.deployment.prebuilt_engine import prebuilt_engine, unrounded_file
@@ -97,6 +98,7 @@ OF_THE_OUTPUTS: tuple[Rung, ...] = (
     above_the_floor,
     run_to_run,
     build_to_build,
+    computed_format,
 )
 """Questions about available outputs."""
 

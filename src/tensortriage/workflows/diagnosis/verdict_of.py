@@ -84,7 +84,8 @@ def _clauses(evidence: Evidence) -> list[str]:
     shapes = f"fails {in_words(evidence.shapes)}" if evidence.shapes else ""
     targets = f"of the two targets, {evidence.two_targets}" if evidence.two_targets else ""
     training = training_words(evidence.in_training)
-    return [clause for clause in (shapes, targets, training, evidence.exact_reference) if clause]
+    clauses = (shapes, targets, training, evidence.exact_reference, evidence.shown_format)
+    return [clause for clause in clauses if clause]
 
 
 def _without_passes(evidence: Evidence) -> Iterator[str]:
