@@ -98,7 +98,6 @@ OF_THE_OUTPUTS: tuple[Rung, ...] = (
     above_the_floor,
     run_to_run,
     build_to_build,
-    computed_format,
 )
 """Questions about available outputs."""
 
@@ -109,6 +108,7 @@ ONCE_IT_FAILS: tuple[Rung, ...] = (
     outputs_in_place,
     unrounded_file,
     prebuilt_engine,
+    computed_format,
     taken_branches,
     out_of_range,
     layer_wise,
