@@ -140,7 +140,8 @@ class _Sequences:
         right = self.inv.lab.outputs(self.inv.question.reference, self.inv.model, self.other)
         if self.alike(settled, on_other) or self.near(right, after):
             return RunOrder("a run returns the results of the previous feed",
-                            "read the outputs of the run that has finished: two buffers are swapped")  # fmt: skip
+                            "wait until inputs are copied before a run, and until it has finished before outputs are read "
+                            "(synchronize the stream); or two buffers are swapped")  # fmt: skip
         if rows := _stale_rows(settled, after):
             return RunOrder(f"{rows} of the batch repeats the previous run",
                             "find what stops writing before the end of the batch")  # fmt: skip
