@@ -348,7 +348,11 @@ def _rounded(name: str, array: np.ndarray) -> Iterator[Transform]:
         "fp16": ("was rounded to fp16", _halved),
     }
     for word, (words, change) in ways.items():
-        yield of_input(name, "dtype", words, change, f"convert to {array.dtype} before anything else", through=word)
+        left, cure = np.asarray(change(array)), f"convert to {array.dtype} before anything else"
+        if np.ptp(left) == 0 < np.ptp(array):
+            words += f", which leaves {left.flat[0]:g} everywhere"
+            cure += f", or stretch its numbers, from {array.min():g} to {array.max():g}, to those of the type"
+        yield of_input(name, "dtype", words, change, cure, through=word)
 
 
 def _halved(array: np.ndarray) -> np.ndarray:

@@ -20,6 +20,10 @@ from tensortriage_feeds.transforms import Tensors, Transform, composed, of_input
 EXACT = 1e-5
 """Largest residual of an exact transform, as a share of the deviation: float32 rounds to 6e-8, and a
 mean and a deviation that people write with four digits to 1e-5."""
+_MOST_ROWS = 256
+"""Rows of a batch that are looked for among each other."""
+_LEAST_IN_ROW = 4
+"""Numbers in a row, below which rows may be equal by chance."""
 UNLIKE = 0.3
 """From here on a transform explains too little to be named."""
 
@@ -108,6 +112,9 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
         yield found
         if found.residual <= EXACT:
             return
+    if rows := _other_rows(name, mine, theirs):
+        yield _Way((rows,), 0.0)
+        return
     if mine.shape == theirs.shape:
         known = candidates(name, mine)
         data = [each for each in known.numbers if each.kind == "gamma"]
@@ -116,8 +123,31 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
             yield found
             if found.residual <= EXACT:
                 return
+        if theirs.size and np.ptp(theirs) == 0:
+            words = f"is {theirs.flat[0]:g} everywhere, whatever it is given"
+            yield _Way((of_input(name, "constant", words, lambda x: np.full_like(x, theirs.flat[0]),
+                                 "hand {x} over: it is lost on its way"),), 0.0)  # fmt: skip
+            return
     if (axes := picture_axes(mine.shape)) and (other := picture_axes(theirs.shape)):
         yield from _geometric(name, (mine, axes), (theirs, other))
+
+
+def _other_rows(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None:
+    """Return the rows of a batch that lie in place of others, or were never filled; None where that is not all."""
+    if mine.shape != theirs.shape or mine.ndim < 2 or not 2 <= len(mine) <= _MOST_ROWS or mine[0].size < _LEAST_IN_ROW:
+        return None
+    sources = [next((at for at, row in enumerate(mine) if np.array_equal(row, each)), -1) for each in theirs]
+    empty = [
+        place for place, (source, row) in enumerate(zip(sources, theirs, strict=True)) if source < 0 and not row.any()
+    ]
+    moved = [place for place, source in enumerate(sources) if source not in (place, -1)]
+    if not (empty or moved) or sources.count(-1) > len(empty) or len(empty) == len(theirs):
+        return None
+    says = [f"holds rows {sources} of its batch in place of 0 to {len(mine) - 1}"] if moved and not empty else []
+    says += [f"holds rows {[sources[at] for at in moved]} in places {moved} of its batch"] if moved and empty else []
+    says += [f"has rows {empty} of its batch empty (0)"] if empty else []
+    cure = "copy every row to a place of its own in the batch, and wait for a copy before its source is used again"
+    return of_input(name, "batch-order", " and ".join(says), lambda _: theirs, cure, rows=sources)
 
 
 def _rearranged(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tuple[tuple[Transform, ...], np.ndarray]]:
@@ -152,6 +182,8 @@ def _with_numbers(name: str, before: tuple[Transform, ...], made: np.ndarray, th
     exact = EXACT if not after or theirs.dtype.kind != "f" else max(EXACT, float(np.finfo(theirs.dtype).eps))
     if (left := unexplained(made, theirs, None)) <= exact:
         return _Way(before, 0.0 if left <= EXACT or after else left, after=after)
+    if np.ptp(theirs) == 0:
+        return _Way(before, max(left, UNLIKE), after=after)  # a line through one number says nothing
     axes = picture_axes(theirs.shape)
     uniform, by_channel = fitted(made, theirs, None), fitted(made, theirs, axes)
     chosen, used = (uniform, None) if uniform[2] <= max(1.05 * by_channel[2], exact) else (by_channel, axes)
@@ -183,7 +215,7 @@ def unexplained(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) 
 def fitted(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the scale and offset, of each channel or of all, by which one tensor comes nearest to another.
 
-    By least squares; a channel that is constant keeps its scale.
+    By least squares; a channel that is constant on either side keeps its scale.
 
     Returns:
         Scale and offset by channel, and what they leave; see `unexplained`.
@@ -194,7 +226,8 @@ def fitted(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> tu
     with np.errstate(invalid="ignore", over="ignore"):
         spread = ((x - mean_x) ** 2).mean(axis=over, keepdims=True)
         together = ((x - mean_x) * (y - mean_y)).mean(axis=over, keepdims=True)
-        scale = np.where(spread > 0, together / np.where(spread > 0, spread, 1.0), 1.0)
+        vary = (spread > 0) & (np.ptp(y, axis=over, keepdims=True) > 0)
+        scale = np.where(vary, together / np.where(vary, spread, 1.0), 1.0)
         offset = mean_y - scale * mean_x
         residual = unexplained(scale * x + offset, y, axes)
     return np.atleast_1d(scale.reshape(-1)), np.atleast_1d(offset.reshape(-1)), residual

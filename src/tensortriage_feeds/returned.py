@@ -1,13 +1,13 @@
 """Changes that a user's program makes to the outputs of its network before it returns or saves them.
 
-A Softmax that belongs to the program, a number of decimals in a text file, scores in percent: the model says something
-else, and no op is wrong. A change counts if it gives the outputs to within the rounding of fp32, where they were off by
-a hundred times as much.
+A Softmax that belongs to the program, a number of decimals in a text file, scores in percent, boxes in pixels, integers
+that nobody dequantized, bytes of another type: the model says something else, and no op is wrong. A change counts if it
+gives the outputs, or a part of them, to within the rounding of fp32, where they were off by a hundred times as much,
+and if the program does not hand over the outputs of another model as they are.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,28 +21,20 @@ from tensortriage.diagnose.sdk import (
     TriageError,
     VerdictKind,
     enumeration,
+    freeze,
     insert_node,
     is_foreign,
     rung,
 )
+from tensortriage_feeds.returned_numbers import CLEARER, EQUAL, Returned, error, other_numbers
 from tensortriage_feeds.rungs import as_given
 from tensortriage_feeds.transforms import Tensors
 
 QUESTION = "does the target return what the model computes?"
-_EQUAL = 3e-6
-"""Relative error of functions that two libraries compute in fp32."""
-_CLEARER = 100.0
 _MOST_DECIMALS = 7
 _LEAST = 4
 """Elements that an output has at least, for a change to be no chance."""
 Function = Callable[[np.ndarray], np.ndarray]
-
-
-class Returned(NamedTuple):
-    """The change to an output: as the rest of a sentence, and its inverse or its form in the model."""
-
-    words: str
-    cure: str
 
 
 def _softmax(axis: int) -> Function:
@@ -92,11 +84,12 @@ def returned_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | N
         return None
     wrong = [name for name, within in result.within.items() if not within and name in result.metrics]
     try:
-        right = inv.golden.outputs(result.feed)
-        found = changes({name: np.asarray(right[name]) for name in wrong}, inv.deployed(result.feed), wrong)
+        golden = inv.golden.outputs(result.feed)
+        right = {name: np.asarray(golden[name]) for name in wrong}
+        found = changes(right, inv.deployed(result.feed), wrong)
     except TriageError:
         return None
-    if found and _hands_over(inv, result.feed, wrong):
+    if found and _hands_over(inv, result.feed, right):
         found = {}
     inv.record.answered(QUESTION, f"no: {in_words(found)}" if found else "yes, as far as is known")
     if not found:
@@ -105,24 +98,34 @@ def returned_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | N
     return Conclusion(VerdictKind.COMPARISON_UNSOUND, FED_OTHERWISE, summary)
 
 
-def _hands_over(inv: Investigation, feed: Feed, wrong: Collection[str]) -> bool:
-    """Return whether the target returns outputs of another model as they are, so that an op of this one is wrong."""
-    given = next((name for name, array in feed.tensors.items() if np.asarray(array).dtype.kind == "f"), "")
-    if not given:
-        return False
+def _hands_over(inv: Investigation, feed: Feed, right: Mapping[str, np.ndarray]) -> bool:
+    """Return whether the target returns the right numbers as they are where a model has them as constants.
+
+    Then what is wrong is an op of this model. Where such a model does not run, one is asked that returns its input.
+    """
     model = inv.model
-    for spec in model.outputs:
-        model = insert_node(model, NewNode(op_type="Identity", inputs=[given], outputs=[spec.name]))
-    try:
-        shown = inv.lab.outputs(inv.question.target, model, feed, what="asking what becomes of outputs")
-    except TriageError:
-        return True  # one that runs no other model does not refuse any
-    return all(as_given(np.asarray(feed.tensors[given]), np.asarray(shown[name]), inv.precision) for name in wrong)
+    for name, array in right.items():
+        model = insert_node(model, NewNode(op_type="Identity", inputs=[name], outputs=[name]))
+        model = freeze(model, {maker.inputs[0]: array for maker in [model.graph.producer(name)] if maker})
+    asked = [(model, right)]
+    given = next((name for name, array in feed.tensors.items() if np.asarray(array).dtype.kind == "f"), "")
+    if given:
+        model = inv.model
+        for spec in model.outputs:
+            model = insert_node(model, NewNode(op_type="Identity", inputs=[given], outputs=[spec.name]))
+        asked.append((model, dict.fromkeys(right, np.asarray(feed.tensors[given]))))
+    for model, wanted in asked:
+        try:
+            shown = inv.lab.outputs(inv.question.target, model, feed, what="asking what becomes of outputs")
+        except TriageError:
+            continue
+        return all(as_given(array, np.asarray(shown[name]), inv.precision) for name, array in wanted.items())
+    return True  # one that runs no other model does not refuse any
 
 
 def changes(right: Tensors, made: Tensors, wrong: Collection[str]) -> dict[str, Returned]:
     """Return what was done to each of the wrong outputs; empty where that is not known of one of them."""
-    found = {name: next(_tried(np.asarray(right[name]), np.asarray(made[name])), None) for name in wrong}
+    found = {name: _change_of(np.asarray(right[name]), np.asarray(made[name])) for name in wrong}
     return {name: each for name, each in found.items() if each is not None} if all(found.values()) else {}
 
 
@@ -139,37 +142,55 @@ def cure_of(found: Mapping[str, Returned]) -> str:
     return "; ".join(dict.fromkeys(each.cure for each in found.values()))
 
 
-def _tried(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
-    """Yield what was done to an output, as far as it is known."""
-    if right.shape != made.shape or right.size < _LEAST or right.dtype.kind != "f" or made.dtype.kind not in "fiu":
+def _change_of(right: np.ndarray, made: np.ndarray) -> Returned | None:
+    """Return what was done to an output, or to some indices of one of its axes; None where that is not known."""
+    if right.shape != made.shape or right.dtype.kind != "f" or made.dtype.kind not in "fiu":
+        return None
+    exact = right.astype(np.float64)
+    if not np.isfinite(exact).all():
+        return None
+    if whole := next(_tried(exact, made), None):
+        return whole
+    for axis, size in enumerate(right.shape):
+        others = tuple(each for each in range(right.ndim) if each != axis)
+        off = np.abs(made.astype(np.float64) - exact).max(axis=others)
+        unlike = np.flatnonzero(~(off <= EQUAL * np.abs(exact).max(axis=others)))
+        if 0 < unlike.size < size and (part := next(_tried(*(np.take(x, unlike, axis) for x in (exact, made))), None)):
+            first, last = int(unlike[0]), int(unlike[-1])
+            which = f"{first}..{last}" if 1 < unlike.size == last - first + 1 else ", ".join(map(str, unlike))
+            index = "index" if unlike.size == 1 else "indices"
+            return Returned(f"in {index} {which} of axis {axis} {part.words}, elsewhere as it is", part.cure)
+    return None
+
+
+def _tried(exact: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
+    """Yield what was done to numbers, as far as it is known."""
+    given = made.astype(np.float64)
+    if exact.size < _LEAST:
         return
-    exact, given = right.astype(np.float64), made.astype(np.float64)
-    if not np.isfinite(exact).all() or not np.isfinite(given).all():
-        return
+    if np.isfinite(given).all():
+        yield from _known(exact, given)
+    yield from other_numbers(exact, made)
+
+
+def _known(exact: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
+    """Yield the roundings and functions that give an output."""
     if rounded := _rounded(exact, given):
-        yield Returned(
-            f"the model's rounded to {rounded}", "keep its numbers in float32, in binary (np.save, --save-outputs)"
-        )
-    before = _error(exact, given)
+        yield Returned(f"the model's rounded to {rounded}", _BINARY)
+    before = error(exact, given)
     for words, (name, function) in _FUNCTIONS.items():
         with np.errstate(all="ignore"):
             try:
                 changed = function(exact)
             except (ValueError, IndexError):  # no such axis
                 continue
-        if np.isfinite(changed).all() and np.ptp(changed) and _error(changed, given) < min(_EQUAL, before / _CLEARER):
+        if np.isfinite(changed).all() and np.ptp(changed) and error(changed, given) < min(EQUAL, before / CLEARER):
             yield Returned(words, _MODEL.format(name))
-
-
-def _error(right: np.ndarray, made: np.ndarray) -> float:
-    with np.errstate(over="ignore"):  # of exponentials
-        size, off = (float(np.sqrt(np.mean(numbers**2))) for numbers in (right, made - right))
-    return off / size if 0.0 < size < np.inf else np.inf
 
 
 def _rounded(exact: np.ndarray, given: np.ndarray) -> str:
     """Return to what numbers are rounded, each to the nearest; empty where they are not."""
-    tiny = _EQUAL * np.abs(exact)
+    tiny = EQUAL * np.abs(exact)
     with np.errstate(all="ignore"):
         half = given.astype(np.float16).astype(np.float64)
         spacing = np.abs(np.spacing(given.astype(np.float16)).astype(np.float64))

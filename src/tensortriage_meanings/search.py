@@ -32,6 +32,9 @@ _MOST_BITS = 16.0
 _MOST_ELEMENTS = 64
 """Number of elements that count: those of a picture do not lie by chance each."""
 
+_DOMAINS = ("", "ai.onnx", "com.microsoft")
+"""Domains of the operators in the table; ONNX Runtime's own ones share names and attributes with the standard's."""
+
 Tensors = Mapping[str, np.ndarray]
 Ways = Mapping[str, Meaning]
 
@@ -254,7 +257,7 @@ def sites_of(rewriter: Rewriter, table: Sequence[MeaningRow]) -> Iterator[Ways]:
         specs = value_specs(base)
         groups: dict[str, dict[str, Meaning]] = {}
         for node in base.ir.graph:
-            if node.op_type in row.ops and node.domain in ("", "ai.onnx"):
+            if node.op_type in row.ops and node.domain in _DOMAINS:
                 for way in row.ways(MeantNode(node, base.opset, specs)):
                     groups.setdefault("" if row.together else _key(node.op_type, way), {})[node.name or ""] = way
         yield from groups.values()

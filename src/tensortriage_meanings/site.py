@@ -41,8 +41,11 @@ class MeantNode:
         return onnx.helper.get_attribute_value(default) if default.type else None
 
     def takes(self, name: str) -> bool:
-        """Return whether the operator has an attribute in this opset."""
-        return self._schema is not None and name in self._schema.attributes
+        """Return whether the operator has an attribute in this opset; one without a schema has those that it is given.
+
+        ONNX Runtime's fused operators (domain ``com.microsoft``) have none here.
+        """
+        return name in (self.node.attributes if self._schema is None else self._schema.attributes)
 
     def text(self, name: str) -> str:
         """Return an attribute that is a word; empty without it."""

@@ -8,6 +8,8 @@ docs/diagnose.md is made of this one by docs/make_ladder.py.
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tensortriage.diagnose.rungs.deployment.computed_format import computed_format
+from tensortriage.diagnose.rungs.deployment.equal_forms import equal_forms
 from tensortriage.diagnose.rungs.deployment.file_layout import file_layout
 from tensortriage.diagnose.rungs.deployment.prebuilt_engine import prebuilt_engine, unrounded_file
 from tensortriage.diagnose.rungs.deployment.requested_precision import runs_as_asked
@@ -106,6 +108,7 @@ ONCE_IT_FAILS: tuple[Rung, ...] = (
     outputs_in_place,
     unrounded_file,
     prebuilt_engine,
+    computed_format,
     taken_branches,
     out_of_range,
     layer_wise,
@@ -127,6 +130,7 @@ ONCE_IT_FAILS: tuple[Rung, ...] = (
     local_faults,
     rounding_by_chance,
     layout,
+    equal_forms,
     fusion_fault,
     transformation,
 )

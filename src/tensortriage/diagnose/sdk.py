@@ -69,6 +69,7 @@ from tensortriage.model.provenance.origin import NodeOrigin as NodeOrigin
 from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
 from tensortriage.model.transforms.insert_node import NewNode as NewNode
 from tensortriage.model.transforms.insert_node import insert_node as insert_node
+from tensortriage.model.transforms.mark_outputs import freeze as freeze
 from tensortriage.runs.lab import Lab as Lab
 from tensortriage.runs.observation.experiment import Experiment as Experiment
 from tensortriage.runs.observation.experiment import Measurement as Measurement

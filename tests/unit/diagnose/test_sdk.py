@@ -10,7 +10,7 @@ NAMES = """
     LintFinding MOVES_UNNAMED Measurement MemoryStore Model ModelError NewNode Node NodeOrigin OBSERVED
     OVERWRITTEN PLAIN Precision Question Rung StoredValues TensorStore TriageError Unsound UsageError ValueSpec
     VerdictKind WEIGHTS_ALIKE WrongPart another_feed batch_axes between beyond_format builds_vary check_feed
-    count deployed disputes distances enumeration error_of error_size explode gather_rows golden_operands
+    count deployed disputes distances enumeration error_of error_size explode freeze gather_rows golden_operands
     insert_node is_foreign is_minor judge least_floor limits_of measure measured_outputs of_floor of_order
     output_floors outside_envelope percent run_order rung times triage_command unfailing value_specs
 """

@@ -115,3 +115,28 @@ def test_inputs_of_one_shape_that_are_exchanged_are_told():
     left, right = RNG.random((1, 4, 6)), RNG.random((1, 4, 6))
     found = difference({"left": left, "right": right}, {"left": right, "right": left})
     assert sentence(found.steps) == "'left' and 'right' are exchanged"
+
+
+def test_rows_of_a_batch_in_the_places_of_others_or_never_filled():
+    mine = {"x": np.random.default_rng(3).random((4, 3, 5, 5), np.float32)}
+
+    def told(rows):
+        found = difference(mine, {"x": np.stack([mine["x"][row] if row >= 0 else 0 * mine["x"][0] for row in rows])})
+        assert found.residual == 0.0
+        return sentence(found.steps)
+
+    assert told([1, 2, 3, 3]) == "'x' holds rows [1, 2, 3, 3] of its batch in place of 0 to 3"
+    assert told([0, -1, -1, -1]) == "'x' has rows [1, 2, 3] of its batch empty (0)"
+    assert (
+        told([0, -1, 1, -1])
+        == "'x' holds rows [1] in places [2] of its batch and has rows [1, 3] of its batch empty (0)"
+    )
+    assert told([3, 2, 1, 0]) == "'x' has the rows of its batch in reverse"
+
+
+def test_an_input_that_comes_to_one_number_is_no_scale_of_0():
+    mine = {"x": np.random.default_rng(3).uniform(0.1, 0.9, (1, 3, 5, 5)).astype(np.float32)}
+    cut = difference(mine, {"x": mine["x"].astype(np.uint8).astype(np.float32)})
+    assert sentence(cut.steps) == "'x' was cut to whole numbers of 8 bits, which wrap, which leaves 0 everywhere"
+    lost = difference(mine, {"x": np.full_like(mine["x"], 0.5)})
+    assert (sentence(lost.steps), lost.residual) == ("'x' is 0.5 everywhere, whatever it is given", 0.0)

@@ -23,6 +23,25 @@ def told(made, right=RIGHT):
         (RIGHT.astype(np.float16), "the model's rounded to float16"),
         (np.round(RIGHT.astype(np.float64), 4).astype(np.float32), "the model's rounded to 4 decimals"),
         (np.round(RIGHT), "the model's rounded to whole numbers"),
+        (RIGHT * np.float32(1.3), "the model's multiplied by 1.3"),
+        (RIGHT + np.float32(1e-3), "the model's moved by 0.001"),
+        (RIGHT * np.float32(640) - 3, "the model's multiplied by 640 and moved by -3"),
+        (
+            np.concatenate([RIGHT[:, :4] * 640, RIGHT[:, 4:]], 1),
+            "in indices 0..3 of axis 1 the model's multiplied by 640, elsewhere as it is",
+        ),
+        (
+            np.where(np.isin(np.arange(7), [2, 5]), 1 / (1 + np.exp(-RIGHT)), RIGHT),
+            "in indices 2, 5 of axis 1 the Sigmoid of the model's, elsewhere as it is",
+        ),
+        (
+            np.resize(RIGHT.astype(np.float16), 42).view(np.float32).reshape(3, 7),
+            "the bytes of the model's in float16, read as float32",
+        ),
+        (
+            np.clip(np.rint(RIGHT / 0.02) + 12, -128, 127).astype(np.int8),
+            "the model's, left as quantized integers (scale about 0.02, zero point 12)",
+        ),
     ],
 )
 def test_a_change_is_told(made, words):
@@ -32,20 +51,31 @@ def test_a_change_is_told(made, words):
 @pytest.mark.parametrize(
     "made",
     [
-        RIGHT * np.float32(1.3),
+        RIGHT * np.linspace(1, 1.3, 7, dtype=np.float32),
         RIGHT[::-1],
-        RIGHT + np.float32(1e-3),
+        RIGHT + np.float32(1e-3) * RIGHT[::-1],
         (RIGHT * np.float32(1.001)).astype(np.float16),
         np.zeros_like(RIGHT),
         np.full_like(RIGHT, np.nan),
         RIGHT.T,
     ],
-    ids=["factor", "order", "offset", "off before float16", "zeros", "nan", "shape"],
+    ids=["factors", "order", "noise", "off before float16", "zeros", "nan", "shape"],
 )
 def test_other_errors_are_no_change(made):
     assert told(made) == ""
 
 
+def test_doubles_read_as_floats_are_told_by_the_half_that_fits():
+    right = RIGHT[:, :6]
+    made = right.astype(np.float64).view(np.float32).ravel()[:18].reshape(3, 6)
+    assert told(made, right) == "'y' is the bytes of the model's in float64, read as float32"
+
+
+def test_few_numbers_are_near_any_line():
+    right = np.array([0.1, 0.25, 0.3, 0.65], np.float32)  # two of the four whole numbers are free: 2 x log2(3) bits
+    assert told(np.array([1, 2, 3, 4], np.int8), right) == ""
+
+
 def test_one_output_that_is_not_explained_leaves_all_untold():
     right = {"y": RIGHT, "z": RIGHT}
-    assert changes(right, {"y": RIGHT * np.float32(100), "z": RIGHT * np.float32(1.3)}, ["y", "z"]) == {}
+    assert changes(right, {"y": RIGHT * np.float32(100), "z": RIGHT[::-1]}, ["y", "z"]) == {}

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from tensortriage.compare.patterns import misplaced, narrower_format, narrower_numbers, value_relations
+from tensortriage.compare.patterns.blocked_layout import blocked
 from tensortriage.compare.patterns.error_places import nonfinite, places, spread_words
 from tensortriage.compare.patterns.error_view import Specimen, lay_out
 from tensortriage.compare.patterns.finding import PatternFinding, energy
@@ -40,7 +41,8 @@ _FEWEST_IN_PART = 16
 SLUGS = (
     "shape", "nonfinite", "rounding", "through-type", "constant", "stale", "sign", "scale", "offset", "saturation",
     "zeros", "shift", "transposition", "layout", "reordering", "duplicate", "permutation", "wrong-axis", "slice-scale",
-    "slice-offset", "narrow-format", "axis", "tail", "border", "period", "outliers", "scattered", "noise",
+    "slice-offset", "narrow-format", "axis", "tail", "border", "period", "operand", "outliers", "scattered",
+    "noise",
 )  # fmt: skip
 """Every kind of finding; ``docs/anatomy.md`` explains their usual meaning."""
 
@@ -208,6 +210,7 @@ def _questions(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator
     yield lambda: misplaced.shifted(probe)
     yield lambda: misplaced.reversed_order(probe)
     yield lambda: misplaced.transposed(probe)
+    yield lambda: blocked(probe)
     yield lambda: misplaced.reordered(specimen)
     yield lambda: misplaced.permuted(specimen)
     if numeric:

@@ -48,7 +48,7 @@ class PatternFinding:
         known = self.evidence
         if self.sentence.startswith("in the wrong elements") or self.strength < PATTERN_SHARE:
             return ""
-        if self.slug == "through-type":
+        if self.slug in ("through-type", "operand"):
             return str(known["effect"])
         if self.slug == "scale" and not known["offset"]:
             factor = known["factor"]

@@ -13,12 +13,16 @@ import numpy as np
 
 from tensortriage.compare.patterns.anatomy import Anatomy, dissect
 from tensortriage.compare.patterns.narrower_numbers import operand_beyond
+from tensortriage.compare.patterns.operand_conditions import where_wrong
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.runs.budget import BudgetSpent
+
+_NO_PLACE = ("scattered", "noise")
+"""Findings that say that there is no pattern, which one of the operands is."""
 
 MOST_CULPRITS = 3
 """Culprits whose errors are looked at, the most influential ones."""
@@ -74,14 +78,18 @@ def born_in(inv: Investigation, evidence: Evidence, values: Sequence[str]) -> Pa
     found: dict[str, Anatomy] = {}
     for value, target, floor in culprit_arrays(inv, evidence, [value for value in values if value in golden]):
         node = inv.model.graph.producer(value)
-        operands = {f"its operand '{name}'": golden[name] for name in (node.uses if node else ()) if name in golden}
+        used = dict.fromkeys(node.uses if node else ())
+        operands = {f"its operand '{name}'": golden[name] for name in used if name in golden}
         found[value] = dissected(golden[value], target, others=operands, floor=floor)
-        constants = [name for name in (node.uses if node else ()) if name in inv.model.graph.constants]
-        whole = {name: golden[name] for name in (node.uses if node else ()) if name in golden}
-        whole |= {name: inv.model.graph.weight(name) for name in constants}
-        beyond = operand_beyond(whole, golden[value]) if found[value].findings else None
-        if beyond is not None and "through-type" not in found[value].slugs:
-            found[value] = Anatomy((beyond, *found[value].findings))
+        if not found[value].findings or "through-type" in found[value].slugs:
+            continue
+        whole = {name: np.asarray(golden[name]) for name in used if name in golden}
+        whole |= {name: array for name, array in evidence.feed.tensors.items() if name in used}
+        whole |= {name: inv.model.graph.weight(name) for name in used if name in inv.model.graph.constants}
+        more = operand_beyond(whole, golden[value])
+        more = more or where_wrong(whole, np.asarray(golden[value]), target, floor=floor)
+        if more is not None:
+            found[value] = Anatomy((more, *(each for each in found[value].findings if each.slug not in _NO_PLACE)))
     return found
 
 

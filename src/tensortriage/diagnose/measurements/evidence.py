@@ -118,6 +118,7 @@ class Findings(TypedDict, total=False):
     unrounded_match: UnroundedMatch | None
     quantization: SoundQuantization | None
     exact_reference: str
+    shown_format: str
     two_targets: str
     same_network: bool
     unexplained: TypedNetwork | None
@@ -174,6 +175,7 @@ class Evidence:
         wrong_part: The part of the exported model that differs from its network; None where none is known.
         in_training: Nodes of the reference's model that are in training mode.
         exact_reference: Why float64 took the reference's place, as a clause; empty where it did not.
+        shown_format: The format that the outputs show though none was asked for, as a clause; else empty.
         two_targets: Changes between two targets, and the one outside the envelope; empty without a second target.
         builds_compared: Builds of the deployed model whose outputs were compared.
         builds_choose: Choices of only part of these builds, where they make all of them healthy.
@@ -189,6 +191,7 @@ class Evidence:
     unrounded_match: UnroundedMatch | None = None
     quantization: SoundQuantization | None = None
     exact_reference: str = ""
+    shown_format: str = ""
     two_targets: str = ""
     same_network: bool = False
     unexplained: TypedNetwork | None = None

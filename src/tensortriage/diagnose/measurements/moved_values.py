@@ -16,6 +16,7 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.patterns import misplaced
 from tensortriage.compare.patterns.anatomy import dissect
+from tensortriage.compare.patterns.blocked_layout import blocked
 from tensortriage.compare.patterns.error_view import lay_out
 from tensortriage.compare.patterns.finding import PATTERN_SHARE, PatternFinding
 
@@ -53,6 +54,7 @@ def moved(reference: np.ndarray, target: np.ndarray, *, floor: float = 0.0) -> P
     questions: tuple[Callable[[], PatternFinding | None], ...] = (
         lambda: misplaced.reversed_order(probe),
         lambda: misplaced.transposed(probe),
+        lambda: blocked(probe),
         lambda: misplaced.reordered(specimen),
         lambda: misplaced.permuted(specimen),
     )

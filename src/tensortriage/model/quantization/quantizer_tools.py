@@ -82,6 +82,8 @@ TOOLS: tuple[QuantizerTool, ...] = (
 )
 """Tools, the surest signs first."""
 
+_STEPS = ("QuantizeLinear", "DequantizeLinear")
+
 
 def excluding(file: Model, nodes: Iterable[str]) -> tuple[str, ...]:
     """Return the line that leaves nodes of a quantized file in float; none where the tool is unknown.
@@ -101,15 +103,16 @@ def corrects_biases(file: Model) -> bool:
 
 
 def _meant(file: Model, name: str) -> str:
-    """Return the op whose result a quantizer rounds; of one that rounds an input, the op that reads it."""
+    """Return the op whose result a quantizer rounds; of one that rounds an input or a weight, the op that reads it."""
     graph = file.graph
-    if name not in graph or graph.node(name).op_type not in ("QuantizeLinear", "DequantizeLinear"):
+    if name not in graph or graph.node(name).op_type not in _STEPS:
         return name
     node = graph.node(name)
     made = graph.producer(node.inputs[0])
-    if made is not None and made.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+    while made is not None and made.op_type in _STEPS:
+        made = graph.producer(made.inputs[0])
+    if made is not None:
         return made.name
-    readers = graph.consumers(node.outputs[0])
-    return (
-        _meant(file, readers[0].name) if made is None and readers else name if made is None else _meant(file, made.name)
-    )
+    while node.op_type in _STEPS and (readers := graph.consumers(node.outputs[0])):
+        node = readers[0]
+    return node.name

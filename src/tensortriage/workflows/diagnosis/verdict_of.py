@@ -64,7 +64,8 @@ def _clauses(evidence: Evidence) -> list[str]:
     shapes = f"fails {in_words(evidence.shapes)}" if evidence.shapes else ""
     targets = f"of the two targets, {evidence.two_targets}" if evidence.two_targets else ""
     training = training_words(evidence.in_training)
-    return [clause for clause in (shapes, targets, training, evidence.exact_reference) if clause]
+    clauses = (shapes, targets, training, evidence.exact_reference, evidence.shown_format)
+    return [clause for clause in clauses if clause]
 
 
 def _without_passes(evidence: Evidence) -> Iterator[str]:
@@ -83,7 +84,7 @@ def _with_pattern(culprit: Culprit, patterns: Patterns) -> Culprit:
     found = patterns.get(culprit.value)
     if found is None:
         return culprit
-    return dataclasses.replace(culprit, anatomy=found.sentences[:MOST_SENTENCES], effect=found.effect)
+    return dataclasses.replace(culprit, anatomy=found.sentences[:MOST_SENTENCES], effect=culprit.effect or found.effect)
 
 
 def _commands(end: ClimbResult, repro: ReproFacts | None) -> list[str]:

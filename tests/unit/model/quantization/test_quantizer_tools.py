@@ -60,3 +60,19 @@ def test_of_an_unknown_tool_nothing_is_said():
 def test_nncf_says_that_it_corrects_biases():
     assert corrects_biases(file(nncf__quantization__fast_bias_correction="True"))
     assert not corrects_biases(file())
+
+
+@pytest.mark.parametrize("operand", ["x", "w"], ids=["input", "float weight"])
+def test_a_quantizer_that_no_op_is_before_stands_for_the_one_that_reads_it(operand):
+    """As quantization-aware training exports weights: in floating point, with the pair behind them."""
+    proto = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 17]> g (float[4,4] x) => (float[4,4] y) {{
+        i = QuantizeLinear({operand}, s)
+        d = DequantizeLinear(i, s)
+        y = MatMul(x, d) }}""")
+    for node, name in zip(proto.graph.node, ("q_QuantizeLinear", "d", "/head/MatMul"), strict=True):
+        node.name = name
+    proto.graph.initializer.append(numpy_helper.from_array(np.float32(0.1), "s"))
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones((4, 4), np.float32), "w"))
+    proto.producer_name = "onnx.quantize"
+    made = Model.from_ir(onnx_ir.from_proto(proto))
+    assert excluding(made, ["q_QuantizeLinear", "d"]) == ("quantize_static(..., nodes_to_exclude=['/head/MatMul'])",)

@@ -1,6 +1,7 @@
 """Which attributes are tried, in which order, and where."""
 
 from meant_otherwise import model
+from models import parse
 from tensortriage_meanings.rewrite import Rewriter
 from tensortriage_meanings.search import sites_of
 from tensortriage_meanings.table.attributes import ATTRIBUTES
@@ -52,3 +53,11 @@ def test_axes_are_moved_only_where_the_sizes_stay():
 def test_epsilons_are_told_as_numbers():
     text = """g (float[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization(x, s) }"""
     assert "epsilon were 0.001, not 1e-05" in words(text)
+
+
+def test_operators_of_onnx_runtime_take_the_attributes_that_they_are_given():
+    text = """g (float[1,4,8] x, int64[1,4] at, float[9,4] c, float[9,4] s) => (float[1,4,8] y) {
+        y = com.microsoft.RotaryEmbedding<interleaved=1>(x, at, c, s) }"""
+    made = parse(f'<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]> {text}')
+    ways = [way.words for each in sites_of(Rewriter(made), ATTRIBUTES) for way in each.values()]
+    assert ways == ["interleaved were 0, not 1"]

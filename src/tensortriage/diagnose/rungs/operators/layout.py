@@ -154,7 +154,7 @@ def cure(finding: PatternFinding) -> str:
     if finding.slug == "transposition" and axes is not None:
         back = [list(axes).index(place) for place in range(len(axes))]
         return f"transposing with perm={back} restores it"
-    if finding.slug == "layout" and axes is not None:
+    if finding.slug == "layout":
         return "read it in the engine's layout, or request the model's layout from the engine"
     if finding.slug == "shape":
         return "reshaping to the model's shape restores it"

@@ -220,7 +220,11 @@ def starved_channels(file: Model, pair: Quantizer) -> str:
     whole, zero = (graph.weight(name) if name in graph.constants else None for name in (pair.stored, pair.zero_point))
     if whole is None or whole.ndim < 2 or np.size(graph.weight(pair.scale)) > 1:
         return ""
-    steps = np.abs(whole.astype(np.int64) - (0 if zero is None else int(np.ravel(zero)[0])))
+    return _starved(np.abs(whole.astype(np.int64) - (0 if zero is None else int(np.ravel(zero)[0]))))
+
+
+def _starved(steps: np.ndarray) -> str:
+    """Return as `starved_channels` of a weight in steps of its scale, magnitudes, ``[channel, ...]``."""
     largest = steps.reshape(len(steps), -1).max(axis=1)
     few = int(((largest <= FEW_STEPS) & (largest < largest.max())).sum())
     if not few:
@@ -238,6 +242,11 @@ def _spread(inv: Investigation, file: Model, feed: Feed, inputs: Sequence[str]) 
         return ""
     if inputs[0] in feed.tensors:
         values = feed.tensors[inputs[0]]
+    elif inputs[0] in graph.constants:  # a weight in floating point, as quantization-aware training exports it
+        values = graph.weight(inputs[0])
+        scale = graph.weight(inputs[1])
+        if values.ndim > 1 and scale.size == 1 and (told := _starved(np.rint(np.abs(values) / scale.reshape(())))):
+            return told
     else:
         values = np.asarray(inv.lab.values(EngineSpec("float64"), file, feed, [inputs[0]])[inputs[0]])
     step = float(np.max(graph.weight(inputs[1])))

@@ -26,6 +26,10 @@ AT_FIRST = 6
 
 QUESTION = "does a result depend on earlier runs?"
 _KEPT = "find the state that persists between runs, and reset it"
+_TOO_EARLY = (
+    "wait until inputs are copied before a run, and until it has finished before its outputs are read (synchronize the "
+    "stream); or two buffers are swapped"
+)
 _BOUND = "pass the engine the inputs of each run: it reuses those of the first"
 _BY_SHAPE = "find the state left by the previous run; reset it when shapes change, or use one session per shape"
 _WARM = "warm up: run it once before its results count, or find the buffer that is read before it is written"
@@ -140,8 +144,7 @@ class _Sequences:
         assert self.other is not None
         right = self.inv.lab.outputs(self.inv.question.reference, self.inv.model, self.other)
         if self.alike(settled, on_other) or self.near(right, after):
-            return RunOrder("a run returns the results of the previous feed",
-                            "read the outputs of the run that has finished: two buffers are swapped")  # fmt: skip
+            return RunOrder("a run returns the results of the previous feed", _TOO_EARLY)
         if rows := _stale_rows(settled, after):
             return RunOrder(f"{rows} of the batch repeats the previous run",
                             "find the code that stops writing before the end of the batch")  # fmt: skip

@@ -147,7 +147,7 @@ def test_outputs_are_handed_over_in_another_layout_where_no_op_is_to_blame(asked
         ("reordering", {"reversed": 1}, "flipping"),
         ("reordering", {}, "the order is the engine's"),
         ("transposition", {}, "the order is the engine's"),
-        ("layout", {}, "the order is the engine's"),
+        ("layout", {"axis": 1, "block": 4}, "engine's layout"),
     ],
 )
 def test_every_order_has_its_cure(slug, evidence, words):

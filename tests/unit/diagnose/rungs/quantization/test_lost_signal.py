@@ -190,3 +190,21 @@ def test_channels_that_one_scale_starves_are_told(weights, words):
     told = starved_channels(model, pair)
     assert words in told
     assert bool(told) == bool(words)
+
+
+def test_a_float_weight_with_a_quantizer_behind_it_is_told_of_like_a_stored_one(tmp_path):
+    """As training exports it. Of channels from 0.001 to 1 four are below 0.0193, two and a half steps."""
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[16, 8] x) => (float[16, 8] y)
+        <float step = {0.0079}, int8 zero = {0}> { QUANTIZED [of] y = MatMul(x, WEIGHT) }"""
+    pair = "[wq] i = QuantizeLinear(w, step, zero) [wd] d = DequantizeLinear(i, step, zero)"
+    weight = (np.random.default_rng(1).uniform(-1, 1, (8, 8)) * np.geomspace(1e-3, 1, 8)[:, None]).astype(np.float32)
+    path, other = tmp_path / "float.onnx", tmp_path / "trained.onnx"
+    for file, between, name in ((path, "", "w"), (other, pair, "d")):
+        model = onnx.parser.parse_model(text.replace("QUANTIZED", between).replace("WEIGHT", name))
+        model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+        onnx.save(model, file)
+    x = (np.random.default_rng(2).standard_normal((16, 8)) / np.geomspace(1e-3, 1, 8)).astype(np.float32)
+    verdict, _ = ask(tmp_path, path, {"x": x}, "onnxruntime:optimization=none", target_model=other)
+    first = verdict.culprits[0]
+    assert (verdict.verdict, first.node) == ("quantization", "wq")
+    assert "its channels share one scale, of which 4 of 8 have 2 steps at most: quantize it per channel" in first.reason

@@ -1,0 +1,140 @@
+"""Is the target right on the same model in another form? Two forms that change nothing of what is computed.
+
+Engines have kernels of their own for sizes that are open until a run, which pieces with fixed sizes never show. And
+some keep what they built, by the model's name or structure, and run it for another model that looks alike: then a
+value that is marked or a node that does nothing, wherever it is, restores the answer.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.judgement.within import beyond_fp32
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local_errors.wired_ops import inner_values
+from tensortriage.diagnose.measurements.suggested_commands import run_command
+from tensortriage.diagnose.rungs.fusion.fusion import marking_restores
+from tensortriage.diagnose.rungs.fusion.restored_answer import restored
+from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.state.confidence import CURED_BY_SETTING, KEPT_BUILD
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
+from tensortriage.errors import EngineError, EngineMissing, TriageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.extract import extract
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.annotate import with_input_shapes
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.insert_node import NewNode, insert_node
+from tensortriage.model.transforms.mark_outputs import mark_outputs
+from tensortriage.runs.questions.suggested_commands import command_without_inputs
+from tensortriage.values.text import error_size, some
+
+QUESTION = "is the same model right in another form?"
+_FEWEST = 4
+"""Values inside a model from which on its ends belong to no single fusion."""
+
+
+@rung(
+    QUESTION,
+    reads=("results", "floors", "in_context", "in_context_judged"),
+    cost="a build and a run with fixed sizes; two more, if marking values restores the answer",
+    ends=(VerdictKind.LOCAL_FAULT, VerdictKind.FUSION_FAULT, VerdictKind.COMPARISON_UNSOUND),
+)
+def equal_forms(inv: Investigation, evidence: Evidence) -> Conclusion | None:
+    """Fix open sizes; where marking restores the answer, add a node that does nothing, and mark far from that."""
+    feed = evidence.feed
+    shapes = {spec.name: feed.tensors[spec.name].shape for spec in inv.model.inputs if not spec.is_static}
+    if shapes and _right(inv, evidence, with_input_shapes(inv.model, shapes)):
+        return _open_sizes(inv, evidence, {name: [*map(int, shape)] for name, shape in shapes.items()})
+    if marking_restores(inv, evidence) and _is_kept(inv, evidence):
+        return _kept_build(inv, evidence)
+    inv.record.answered(QUESTION, "no" if shapes else "no other form is known")
+    return None
+
+
+def _right(inv: Investigation, evidence: Evidence, model: Model) -> bool:
+    try:
+        return restored(inv, evidence, evidence.feed, model=model, spec=inv.question.target)
+    except (EngineError, EngineMissing):
+        return False
+
+
+def _open_sizes(inv: Investigation, evidence: Evidence, shapes: dict[str, list[int]]) -> Conclusion:
+    told = some([f"{name}: {shape}" for name, shape in shapes.items()], 3)
+    inv.record.answered(QUESTION, f"yes: with fixed sizes ({told})", shapes=shapes)
+    name, error, _ = evidence.worst_feed.worst_output()
+    first = _first_wrong(inv, evidence)
+    alone = _alone_with_open_sizes(inv, evidence, first) if first else None
+    where = f"; {first.op_type} '{first.node}' makes the first wrong value of the whole run" if first else ""
+    if first and alone is not None:
+        where += f", and with open sizes is off by {error_size(alone)} alone"
+        first = dataclasses.replace(first, local_error=alone, effect="goes wrong where sizes are open")
+    given = [f"{name}:[{','.join(map(str, shape))}]" for name, shape in shapes.items()]
+    options = ("--override-input-shapes", *given, "-o", "fixed.onnx")
+    fix = command_without_inputs(inv.question, "surgeon sanitize", *options)
+    return Conclusion(
+        VerdictKind.LOCAL_FAULT if alone is not None else VerdictKind.FUSION_FAULT,
+        CURED_BY_SETTING,
+        f"{inv.question.target} is wrong where sizes are open (dynamic) and right with static ones: output '{name}' is "
+        f"off by {error_size(error)}, and with the sizes of this feed fixed ({told}) it is within its limit{where}. "
+        "Cure: fix the sizes of the inputs in the model",
+        culprits=[first] if first else [],
+        next=[fix, run_command(inv.question)],
+    )
+
+
+def _first_wrong(inv: Investigation, evidence: Evidence) -> Culprit | None:
+    """Return the op that makes the first wrong value of the target's own run; None where that is not known."""
+    figures, floors = evidence.in_context or {}, evidence.floors.target if evidence.floors else {}
+    for node in inv.model.graph.nodes:
+        for value in node.outputs:
+            if value in figures and beyond_fp32(ratio_of(error_of(figures[value]), floors.get(value))):
+                return Culprit(node.name, node.op_type, value, reason="makes the first wrong value of the whole run")
+    return None
+
+
+def _alone_with_open_sizes(inv: Investigation, evidence: Evidence, op: Culprit) -> float | None:
+    """Return the error of an op alone, on golden operands, whose sizes are open; None where that is none."""
+    golden, given = inv.golden.of(evidence.feed), evidence.feed.tensors
+    try:
+        piece = extract(inv.model, [op.node], specs=value_specs(inv.model), outputs=[op.value])
+        names = [spec.name for spec in piece.inputs]
+        tensors = {name: given[name] if name in given else np.asarray(golden[name]) for name in names}
+        feed = Feed(f"{evidence.feed.name} at {op.node}", tensors, evidence.feed.origin)
+        made = inv.lab.outputs(inv.question.target, piece, feed, what="asking an op whose sizes are open")
+    except TriageError:
+        return None
+    error = error_of(measure(np.asarray(golden[op.value]), np.asarray(made[op.value])))
+    floor = evidence.floors.target.get(op.value) if evidence.floors else None
+    return error if beyond_fp32(ratio_of(error, floor)) else None
+
+
+def _is_kept(inv: Investigation, evidence: Evidence) -> bool:
+    """Return whether any change at either end of the model restores the answer."""
+    values = inner_values(inv.model.graph, [node.name for node in inv.model.graph.nodes])
+    given = next((spec.name for spec in inv.model.inputs if spec.dtype is not None and spec.dtype.is_float), "")
+    if len(values) < _FEWEST or not given:
+        return False
+    try:
+        longer = insert_node(inv.model, NewNode(op_type="Identity", inputs=[given], outputs=[given]))
+        return all(_right(inv, evidence, model) for model in (longer, mark_outputs(inv.model, values[-1:])))
+    except TriageError:
+        return False
+
+
+def _kept_build(inv: Investigation, evidence: Evidence) -> Conclusion:
+    inv.record.answered(QUESTION, "yes: with a node that does nothing, and with any value marked")
+    name, error, _ = evidence.worst_feed.worst_output()
+    target = inv.question.target
+    return Conclusion(
+        VerdictKind.COMPARISON_UNSOUND,
+        KEPT_BUILD,
+        f"{target} does not seem to run this model: output '{name}' is off by {error_size(error)}, and right as soon "
+        "as anything is changed, be it an Identity at the inputs or a marked value at the other end; so it runs "
+        "something that it built before, under the same names, of another model or other weights. Cure: delete the "
+        "engines that it keeps (its cache), give every model a cache of its own, and diagnose again",
+        next=[run_command(inv.question)],
+    )

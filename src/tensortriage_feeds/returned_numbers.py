@@ -1,0 +1,99 @@
+"""Numbers that a program returns in another unit, as integers, or in another type than they have in memory."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tensortriage_feeds.search import CHANCE_BITS
+
+EQUAL = 3e-6
+"""Relative error of functions that two libraries compute in fp32."""
+CLEARER = 100.0
+"""By so much a change has to come nearer to the outputs than none."""
+_ENDS = (-32768, -128, 0, 127, 255, 32767, 65535)
+"""Ends of the types of quantized numbers, at which others are cut off."""
+_ROUNDED = 0.75
+"""Largest distance from a line that is fitted to rounded numbers: half, and what the fit itself is off by."""
+_MEMORY = {"float16": 2e-3, "float64": EQUAL, "float32": EQUAL}
+"""Types that engines write, with the relative error of a number that is rounded to them."""
+
+
+class Returned(NamedTuple):
+    """The change to an output: as the rest of a sentence, and its inverse or its form in the model."""
+
+    words: str
+    cure: str
+
+
+def other_numbers(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
+    """Yield what other numbers an output has: of another type in memory, integers, of another unit.
+
+    Args:
+        right: The right output, float64, finite.
+        made: What the program returns, of the same shape, of any real type.
+    """
+    if np.ptp(right) == 0.0:
+        return
+    with np.errstate(all="ignore"):
+        yield from _reread(right.ravel(), np.ascontiguousarray(made).ravel())
+        given = made.astype(np.float64).ravel()
+        if np.isfinite(given).all() and np.ptp(given) > 0.0:
+            is_whole = bool(np.array_equal(given, np.rint(given)))
+            yield from (_quantized if is_whole else _on_a_line)(right.ravel(), given)
+
+
+def error(right: np.ndarray, made: np.ndarray) -> float:
+    """Return the RMS error of numbers as a share of the right ones' RMS; inf where these are 0 or not finite."""
+    with np.errstate(over="ignore"):  # of exponentials
+        size, off = (float(np.sqrt(np.mean(numbers**2))) for numbers in (right, made - right))
+    return off / size if 0.0 < size < np.inf else np.inf
+
+
+def _reread(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
+    """Yield the type in which the bytes of an output are the right numbers, of as many as fit into it."""
+    for name, rounding in _MEMORY.items():
+        if name == made.dtype or made.nbytes % np.dtype(name).itemsize:
+            continue
+        stored = made.view(name)[: right.size].astype(np.float64)
+        wanted = right[: stored.size]
+        if np.ptp(wanted) and np.isfinite(stored).all() and error(wanted, stored) <= rounding:
+            yield Returned(
+                f"the bytes of the model's in {name}, read as {made.dtype}",
+                f"read that output as {name}, the type that the engine writes, and convert its numbers then",
+            )
+
+
+def _quantized(right: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
+    """Yield the scale and zero point by which whole numbers are the right ones, cut off at the ends of a type."""
+    inner = ~np.isin(given, _ENDS)
+    free = int(np.count_nonzero(inner)) - 2  # a line goes through any two
+    if free < 1 or np.ptp(right[inner]) == 0.0 or free * np.log2(np.ptp(given)) < CHANCE_BITS:
+        return
+    by, plus = (float(number) for number in np.polyfit(right[inner], given[inner], 1))
+    zero, scale = int(np.rint(plus)), 1.0 / by if by else 0.0
+    if scale > 0.0 and np.abs(by * right[inner] + zero - given[inner]).max() <= _ROUNDED:
+        yield Returned(
+            f"the model's, left as quantized integers (scale about {scale:.3g}, zero point {zero})",
+            f"dequantize that output, about (y {'-' if zero >= 0 else '+'} {abs(zero)}) * {scale:.3g}, with the scale "
+            "and zero point that the engine gives with it",
+        )
+
+
+def _on_a_line(right: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
+    """Yield a factor and an offset of all numbers, fitted."""
+    if right.size < 4:
+        return
+    by, plus = (float(number) for number in np.polyfit(right, given, 1))
+    plus = round(plus, int(-np.floor(np.log10(EQUAL * np.abs(given).max()))))  # to what fp32 tells
+    line = by * right + plus
+    if np.std(line) < CLEARER * EQUAL * np.abs(given).max():  # next to constant: anything fits
+        return
+    if error(given, line) < min(EQUAL, error(given, right) / CLEARER):
+        factor = f"multiplied by {by:.6g}" if abs(by - 1.0) > EQUAL else ""
+        offset = f"moved by {plus:.6g}" if plus else ""
+        moved_back = f"(y {'-' if plus > 0 else '+'} {abs(plus):.6g})" if plus else "y"
+        yield Returned(
+            f"the model's {' and '.join(filter(None, (factor, offset)))}",
+            f"leave that out, or undo it: {moved_back}" + (f" / {by:.6g}" if factor else ""),
+        )
