@@ -2,10 +2,12 @@
 
 Engines have kernels of their own for sizes that are open until a run, which pieces with fixed sizes never show. And
 some keep what they built, by the model's name or structure, and run it for another model that looks alike: then a
-value that is marked or a node that does nothing, wherever it is, restores the answer.
+value that is marked or a node that does nothing, wherever it is, restores the answer, and other
+weights change nothing.
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -28,7 +30,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.insert_node import NewNode, insert_node
-from tensortriage.model.transforms.mark_outputs import mark_outputs
+from tensortriage.model.transforms.mark_outputs import freeze, mark_outputs
 from tensortriage.runs.questions.suggested_commands import command_without_inputs
 from tensortriage.values.text import error_size, some
 
@@ -40,7 +42,7 @@ _FEWEST = 4
 @rung(
     QUESTION,
     reads=("results", "floors", "in_context", "in_context_judged"),
-    cost="a build and a run with fixed sizes; two more, if marking values restores the answer",
+    cost="a build and a run with fixed sizes; four more, if marking values restores the answer",
     ends=(VerdictKind.LOCAL_FAULT, VerdictKind.FUSION_FAULT, VerdictKind.COMPARISON_UNSOUND),
 )
 def equal_forms(inv: Investigation, evidence: Evidence) -> Conclusion | None:
@@ -113,27 +115,45 @@ def _alone_with_open_sizes(inv: Investigation, evidence: Evidence, op: Culprit) 
 
 
 def _is_kept(inv: Investigation, evidence: Evidence) -> bool:
-    """Return whether any change at either end of the model restores the answer."""
+    """Return whether any change at either end of the model restores the answer, and one of all weights leaves it."""
     values = inner_values(inv.model.graph, [node.name for node in inv.model.graph.nodes])
     given = next((spec.name for spec in inv.model.inputs if spec.dtype is not None and spec.dtype.is_float), "")
     if len(values) < _FEWEST or not given:
         return False
     try:
         longer = insert_node(inv.model, NewNode(op_type="Identity", inputs=[given], outputs=[given]))
-        return all(_right(inv, evidence, model) for model in (longer, mark_outputs(inv.model, values[-1:])))
+        changed = (longer, mark_outputs(inv.model, values[-1:]))
+        return all(_right(inv, evidence, model) for model in changed) and _ignores_weights(inv, evidence)
     except TriageError:
         return False
 
 
+def _ignores_weights(inv: Investigation, evidence: Evidence) -> bool:
+    """Return whether other weights under the same names change the reference's outputs, and no bit of the target's."""
+    feed, graph = evidence.feed, inv.model.graph
+    floats = [name for name, spec in graph.constants.items() if spec.dtype is not None and spec.dtype.is_float]
+    weights = {name: array for name in floats if (array := graph.weight(name)).size > 1}
+    other = freeze(inv.model, {name: (array / 2).astype(array.dtype) for name, array in weights.items()})
+    right, made = inv.golden.outputs(feed), inv.deployed(feed)
+    expected, found = (inv.lab.outputs(spec, other, feed) for spec in (inv.question.reference, inv.question.target))
+
+    def alike(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> bool:
+        return all(np.array_equal(before[name], after[name], equal_nan=True) for name in evidence.worst_feed.metrics)
+
+    return alike(made, found) and not alike(right, expected)
+
+
 def _kept_build(inv: Investigation, evidence: Evidence) -> Conclusion:
-    inv.record.answered(QUESTION, "yes: with a node that does nothing, and with any value marked")
+    inv.record.answered(
+        QUESTION, "yes: with a node that does nothing, and with any value marked; with other weights nothing changes"
+    )
     name, error, _ = evidence.worst_feed.worst_output()
     target = inv.question.target
     return Conclusion(
         VerdictKind.COMPARISON_UNSOUND,
         KEPT_BUILD,
-        f"{target} does not seem to run this model: output '{name}' is off by {error_size(error)}, and right as soon "
-        "as anything is changed, be it an Identity at the inputs or a marked value at the other end; so it runs "
+        f"{target} does not run this model: output '{name}' is off by {error_size(error)}, right as soon as a node "
+        "that does nothing is added or a value is marked, and the same to the last bit with all weights halved; so it runs "
         "something that it built before, under the same names, of another model or other weights. Cure: delete the "
         "engines that it keeps (its cache), give every model a cache of its own, and diagnose again",
         next=[run_command(inv.question)],
