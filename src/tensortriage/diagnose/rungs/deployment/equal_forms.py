@@ -7,7 +7,6 @@ weights change nothing.
 """
 
 import dataclasses
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -136,11 +135,9 @@ def _ignores_weights(inv: Investigation, evidence: Evidence) -> bool:
     other = freeze(inv.model, {name: (array / 2).astype(array.dtype) for name, array in weights.items()})
     right, made = inv.golden.outputs(feed), inv.deployed(feed)
     expected, found = (inv.lab.outputs(spec, other, feed) for spec in (inv.question.reference, inv.question.target))
-
-    def alike(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> bool:
-        return all(np.array_equal(before[name], after[name], equal_nan=True) for name in evidence.worst_feed.metrics)
-
-    return alike(made, found) and not alike(right, expected)
+    names = evidence.worst_feed.metrics
+    moved = any(not np.array_equal(right[name], expected[name], equal_nan=True) for name in names)
+    return moved and all(np.array_equal(made[name], found[name], equal_nan=True) for name in names)
 
 
 def _kept_build(inv: Investigation, evidence: Evidence) -> Conclusion:
@@ -153,8 +150,8 @@ def _kept_build(inv: Investigation, evidence: Evidence) -> Conclusion:
         VerdictKind.COMPARISON_UNSOUND,
         KEPT_BUILD,
         f"{target} does not run this model: output '{name}' is off by {error_size(error)}, right as soon as a node "
-        "that does nothing is added or a value is marked, and the same to the last bit with all weights halved; so it runs "
-        "something that it built before, under the same names, of another model or other weights. Cure: delete the "
-        "engines that it keeps (its cache), give every model a cache of its own, and diagnose again",
+        "that does nothing is added or a value is marked, and the same to the last bit with all weights halved; so it "
+        "runs something that it built before, under the same names, of another model or other weights. Cure: delete "
+        "the engines that it keeps (its cache), give every model a cache of its own, and diagnose again",
         next=[run_command(inv.question)],
     )
