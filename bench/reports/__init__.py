@@ -55,6 +55,7 @@ class Report:
 
 REPORTS: dict[str, Report] = {}
 SECOND = ("converted", "kernels", "narrow")
+THIRD = ("providers", "frameworks")
 TARGET = "diagnose model.onnx --inputs inputs.npz --target "
 FILE = "diagnose model.onnx --target-model target.onnx --inputs inputs.npz --target onnxruntime"
 PYTORCH = "diagnose model.onnx --torch net.py:make --inputs inputs.npz --target onnxruntime"
@@ -83,7 +84,7 @@ def report(
 
 def reports() -> dict[str, Report]:
     """Return every case by name."""
-    for module in ("exporters", "quantization", "formats", "engines", "programs", "first", *SECOND):
+    for module in ("exporters", "quantization", "formats", "engines", "programs", "first", *SECOND, *THIRD):
         importlib.import_module(f"reports.{module}")
     return REPORTS
 
