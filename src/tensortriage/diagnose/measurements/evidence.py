@@ -137,6 +137,7 @@ class Findings(TypedDict, total=False):
     wrong_part: WrongPart | None
     in_training: tuple[lint.LintFinding, ...]
     builds_compared: int
+    builds_fail: bool
     builds_choose: tuple[Explanation, ...]
     unasked: tuple[str, ...]
     concluded: Conclusion | None
@@ -175,6 +176,7 @@ class Evidence:
         exact_reference: Why float64 took the reference's place, as a clause; empty where it did not.
         two_targets: Changes between two targets, and the one outside the envelope; empty without a second target.
         builds_compared: Builds of the deployed model whose outputs were compared.
+        builds_fail: Whether every one of them fails.
         builds_choose: Choices of only part of these builds, where they make all of them healthy.
         unasked: Questions about rows of the batch that were left out, each with its reason.
         concluded: What the ladder has ended with, for those who are asked about that.
@@ -208,6 +210,7 @@ class Evidence:
     wrong_part: WrongPart | None = None
     in_training: tuple[lint.LintFinding, ...] = ()
     builds_compared: int = 1
+    builds_fail: bool = False
     builds_choose: tuple[Explanation, ...] = ()
     unasked: tuple[str, ...] = ()
     concluded: Conclusion | None = None
