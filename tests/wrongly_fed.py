@@ -13,12 +13,24 @@ import onnxruntime
 from tensortriage.engines.base import Availability
 from tensortriage.engines.spec import EngineSpec
 
+RANDOM = np.random.default_rng()
+
+
+def written(image, count):
+    """Return a picture with its first numbers in memory drawn anew, as where its memory was freed."""
+    image = image.copy()
+    image.ravel()[:count] = RANDOM.standard_normal(image.ravel()[:count].shape)
+    return image
+
+
 CHANGES = {
     "none": lambda x: x,
     "bgr": lambda x: x[:, ::-1],
     "bgr-bytes": lambda x: x[:, ::-1] * 255,
     "own-means": lambda x: (x - np.float32([0.1, -0.2, 0.3]).reshape(1, 3, 1, 1)) / np.float32(0.8),
     "waves": lambda x: x + 0.3 * np.sin(9 * x),
+    "freed": lambda x: written(x, 3),
+    "unwritten": lambda x: written(x, None),
 }
 
 
@@ -26,7 +38,11 @@ class WronglyFed:
     """ONNX Runtime behind a preprocessing of its own."""
 
     name = "fed"
-    options: ClassVar = {"change": "a word of CHANGES", "whole": "the one model that it runs"}
+    options: ClassVar = {
+        "change": "a word of CHANGES",
+        "whole": "the one model that it runs",
+        "noise": "deviation of what is added to results",
+    }
 
     def __init__(self, *, limits=None):
         self.limits = limits
@@ -35,14 +51,16 @@ class WronglyFed:
         return Availability(usable=True, version="1.0", device="CPU")
 
     def compile(self, model, options):
-        return WronglyFedSession(options.get("whole") or model, CHANGES[options["change"]])
+        session = WronglyFedSession(options.get("whole") or model, CHANGES[options["change"]])
+        session.noise = float(options.get("noise", 0.0))
+        return session
 
 
 class WronglyFedSession:
     """One model, and what is done to its input."""
 
     def __init__(self, path, change):
-        self._session, self._change = onnxruntime.InferenceSession(str(Path(path))), change
+        self._session, self._change, self.noise = onnxruntime.InferenceSession(str(Path(path))), change, 0.0
         self.inputs = self.outputs = ()
         self._names = [each.name for each in self._session.get_outputs()]
 
@@ -50,7 +68,10 @@ class WronglyFedSession:
         fed = {**feed}
         if "image" in fed:
             fed["image"] = np.ascontiguousarray(self._change(fed["image"]), np.float32)
-        return dict(zip(self._names, self._session.run(self._names, fed), strict=True))
+        made = dict(zip(self._names, self._session.run(self._names, fed), strict=True))
+        if self.noise:
+            made = {n: x + self.noise * RANDOM.standard_normal(x.shape, np.float32) for n, x in made.items()}
+        return made
 
     def plan(self):
         return None

@@ -55,7 +55,7 @@ class Report:
 
 REPORTS: dict[str, Report] = {}
 SECOND = ("converted", "kernels", "narrow")
-THIRD = ("boards", "compilers")
+THIRD = ("providers", "frameworks", "boards", "compilers")
 TARGET = "diagnose model.onnx --inputs inputs.npz --target "
 FILE = "diagnose model.onnx --target-model target.onnx --inputs inputs.npz --target onnxruntime"
 PYTORCH = "diagnose model.onnx --torch net.py:make --inputs inputs.npz --target onnxruntime"

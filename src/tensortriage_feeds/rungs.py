@@ -158,10 +158,15 @@ def as_given(given: np.ndarray, seen: np.ndarray, precision: Precision) -> bool:
     return error_of(measure(given[finite], seen[finite])) <= of_floor(least_floor(precision))
 
 
-def fed_tensors(inv: Investigation, feed: Feed) -> Tensors | None:
+def fed_tensors(inv: Investigation, feed: Feed, *, repetition: int | None = 0) -> Tensors | None:
     """Return the input of the target's model, shown by models that return their inputs; None if hidden.
 
     Every output of the model is the input itself then, so that a program may take them by their names.
+
+    Args:
+        inv: The investigation.
+        feed: The inputs that the target is given.
+        repetition: Which run of the session is read; None for one more.
     """
     outputs = [spec.name for spec in inv.model.outputs]
     wanted = [name for name, array in feed.tensors.items() if array.dtype.kind in "fiub"]
@@ -174,7 +179,9 @@ def fed_tensors(inv: Investigation, feed: Feed) -> Tensors | None:
             for place, output in enumerate(outputs):
                 source = some[min(place, len(some) - 1)]
                 model = insert_node(model, NewNode(op_type="Identity", inputs=[source], outputs=[output]))
-            shown = inv.lab.outputs(inv.question.target, model, feed, what="reading the input that the model gets")
+            shown = inv.lab.outputs(
+                inv.question.target, model, feed, repetition=repetition, what="reading the input that the model gets"
+            )
             for output, name in zip(outputs, some, strict=False):
                 if output not in shown or equal(np.asarray(shown[output]), np.asarray(deployed.get(output))):
                     return None

@@ -26,6 +26,9 @@ def token_candidates(tensors: Tensors) -> Iterator[Transform]:
         if name not in masks and name not in ids and array.size > 1:
             yield of_input(name, "tokens", "is 1 everywhere", np.ones_like, "{x} = as the reference has it", value=1)
             yield of_input(name, "tokens", "is 0 everywhere", np.zeros_like, "{x} = as the reference has it", value=0)
+    for name, array in rows.items():
+        if name not in masks and array.shape[-1] >= _TOKENS_LEAST and np.isin(np.diff(array), (0, 1)).all():
+            yield from _positions(name, {mask: each for mask, each in masks.items() if each.shape == array.shape})
     yield from _sides(ids, masks)
 
 
@@ -61,6 +64,25 @@ def _masks(name: str, array: np.ndarray) -> Iterator[Transform]:
     for step in (1, -1):
         yield of_input(name, "mask", f"is moved by {step}", functools.partial(np.roll, shift=step, axis=-1),
                        f"{{x}} = np.roll({{x}}, {-step}, axis=-1)", shift=step)  # fmt: skip
+
+
+def _positions(name: str, masks: Mapping[str, np.ndarray]) -> Iterator[Transform]:
+    """Yield other ways to count the tokens of a row."""
+    cure = f"{{x}} = np.maximum({identifier(next(iter(masks), 'mask'))}.cumsum(-1) - 1, 0)"
+    yield of_input(name, "positions", "counts 0, 1, 2, ... in every row, from its padding on",
+                   lambda x: np.broadcast_to(np.arange(x.shape[-1]), x.shape), cure)  # fmt: skip
+    for mask in masks:
+        yield Transform(
+            "positions", (name,), f"counts the tokens that '{mask}' shows, from 0 on",
+            functools.partial(_counted, name, mask), f"{identifier(name)} = as the reference has it",
+        )  # fmt: skip
+    for step in (1, 2, -1):
+        yield of_input(name, "positions", f"begins {abs(step)} too {'late' if step > 0 else 'early'}",
+                       functools.partial(_raised, step=step), f"{{x}} = {{x}} - ({step})", offset=step)  # fmt: skip
+
+
+def _counted(name: str, mask: str, feed: Tensors) -> Tensors:
+    return {name: np.maximum(feed[mask].astype(np.int64).cumsum(-1) - 1, 0)}
 
 
 def _padding(array: np.ndarray, mask: np.ndarray | None) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from tensortriage.diagnose.sdk import (
 )
 from tensortriage_meanings.search import MeaningFound, Ways, explained
 from tensortriage_meanings.site import Meaning
-from tensortriage_meanings.subject import Disputed, DisputingSide, disputed
+from tensortriage_meanings.subject import Disputed, DisputingSide, disputed, disputed_whole
 from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.ends import ENDS
@@ -80,10 +80,10 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
         about = disputed(inv, evidence)
         if about is None:
             return None
-        theirs = Feed("theirs", about.subject.theirs, about.feed.origin)
-        place = inv.lab.derived(MeaningTold, QUESTION, about.subject.model, about.feed, theirs, about.who.name)
         inv.lab.progress("trying known differences of meaning")
-        told = place.of(lambda: searched(about, seconds=inv.lab.budget.left))
+        told = _told(inv, about)
+        if not told.sentence and not about.whole and (whole := disputed_whole(inv, evidence)) is not None:
+            about, told = whole, _told(inv, whole)
     except TriageError as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
@@ -92,6 +92,13 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
         return _unexplained(conclusion, about)
     inv.record.answered(QUESTION, f"yes: {told.sentence}", nodes=list(told.words), before=told.off, ratio=told.ratio)
     return _concluded(inv, conclusion, about, told)
+
+
+def _told(inv: Investigation, about: Disputed) -> MeaningTold:
+    """Return the answer about a dispute, asked once."""
+    theirs = Feed("theirs", about.subject.theirs, about.feed.origin)
+    place = inv.lab.derived(MeaningTold, QUESTION, about.subject.model, about.feed, theirs, about.who.name)
+    return place.of(lambda: searched(about, seconds=inv.lab.budget.left))
 
 
 def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:

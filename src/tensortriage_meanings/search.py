@@ -258,7 +258,8 @@ def sites_of(rewriter: Rewriter, table: Sequence[MeaningRow]) -> Iterator[Ways]:
         groups: dict[str, dict[str, Meaning]] = {}
         for node in base.ir.graph:
             if node.op_type in row.ops and node.domain in _DOMAINS:
-                for way in row.ways(MeantNode(node, base.opset, specs)):
+                for known in row.ways(MeantNode(node, base.opset, specs)):
+                    way = dataclasses.replace(known, since=max(known.since, row.since))
                     groups.setdefault("" if row.together else _key(node.op_type, way), {})[node.name or ""] = way
         yield from groups.values()
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensortriage.diagnose.sdk import (
     FED_OTHERWISE,
+    OBSERVED,
     PLAIN,
     Casting,
     Conclusion,
@@ -110,12 +111,14 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
         Disputer(str(engine), side, engine)
         for engine, side in ((question.reference, DisputingSide.SOURCE), (question.target, DisputingSide.TARGET))
     )
-    if kind is VerdictKind.COMPARISON_UNSOUND and outside_envelope(evidence.worst_feed.floors, inv.model.graph.values):
-        if found.culprits:
-            return _of_ops(inv, feed, found, reference)
-        if inv.golden.are_outputs_alone(feed):
-            return _of_outputs(inv, feed, inv.golden.outputs(feed), reference)
-    if found.confidence is FED_OTHERWISE and _SCALED.intersection(node.op_type for node in inv.model.graph.nodes):
+    unsound, fed = kind is VerdictKind.COMPARISON_UNSOUND, found.confidence is FED_OTHERWISE
+    outside = unsound and outside_envelope(evidence.worst_feed.floors, inv.model.graph.values)
+    if outside and found.culprits:
+        return _of_ops(inv, feed, found, reference)
+    known = fed or found.confidence is OBSERVED or found.culprits
+    if unsound and not known and inv.golden.are_outputs_alone(feed):
+        return _of_outputs(inv, feed, inv.golden.outputs(feed), reference)
+    if fed and _SCALED.intersection(node.op_type for node in inv.model.graph.nodes):
         return _of_outputs(inv, feed, inv.deployed(feed), target)
     misread = kind is VerdictKind.QUANTIZATION and question.target_model is None and evidence.local is not None
     if (misread or kind in (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE)) and found.culprits:
@@ -128,6 +131,16 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
     if kind in (VerdictKind.INCONCLUSIVE, VerdictKind.ROUNDING) and unseen and not evidence.worst_feed.passes:
         return _of_outputs(inv, feed, inv.deployed(feed), target)
     return None
+
+
+def disputed_whole(inv: Investigation, evidence: Evidence) -> Disputed | None:
+    """Return the outputs of a network of which a part differs: inner values have narrower limits than engines keep."""
+    part = evidence.wrong_part
+    if part is None:
+        return None
+    return _of_outputs(
+        inv, part.feed, part.values, Disputer("PyTorch's network", DisputingSide.SOURCE, inv.question.network)
+    )
 
 
 def _of_nan(inv: Investigation) -> Disputed | None:

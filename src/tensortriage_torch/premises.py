@@ -26,6 +26,8 @@ class NetworkPremises:
         quantiles: Their `quantiles`.
         given: Inputs of the first innermost modules, by path.
         returned: Results of the last ones, by path.
+        normalizing: Modules that normalize by stored statistics, and their classes.
+        own: The network's results, in order, where those compute the statistics of their input instead.
     """
 
     made_again: Mapping[str, float]
@@ -39,6 +41,8 @@ class NetworkPremises:
     quantiles: Mapping[str, np.ndarray]
     given: Mapping[str, np.ndarray]
     returned: Mapping[str, np.ndarray]
+    normalizing: Mapping[str, str]
+    own: Sequence[np.ndarray]
 
 
 def read_premises(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> NetworkPremises:
@@ -62,4 +66,6 @@ def read_premises(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> 
         quantiles=under("quantiles/"),
         given=under("given/"),
         returned=under("returned/"),
+        normalizing={str(name): str(kind) for name, kind in told.get("statistics", {}).get("modules", {}).items()},
+        own=tuple(under("own/").values()),
     )

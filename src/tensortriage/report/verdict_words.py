@@ -82,7 +82,7 @@ KIND_WORDS: Mapping[VerdictKind, KindWords] = MappingProxyType(
             "A scale, zero point or sum of quantized numbers is wrong, or the target quantizes without being asked to.",
         ),
         VerdictKind.INTERMITTENT: _problem(
-            "Some builds are wrong, others are not", "The same model built again gives another answer."
+            "Builds of one model give different answers", "The same model built again gives another answer."
         ),
         VerdictKind.NONDETERMINISTIC_RUN: _problem(
             "The same engine gives different answers", "Running one built engine twice on one input gives two results."

@@ -199,6 +199,7 @@ ATTRIBUTES: tuple[MeaningRow, ...] = (
     attributes("LSTM", "GRU", "RNN", direction=("forward", "reverse")),
     attributes(
         "RoiAlign",
+        since=16,
         coordinate_transformation_mode=("half_pixel", "output_half_pixel"),
         mode=("avg", "max"),
         sampling_ratio=(0, 1, 2),

@@ -42,7 +42,7 @@ from tensortriage.diagnose.sdk import (
     rung,
     triage_command,
 )
-from tensortriage_torch.rungs.network_mistakes import Mistake, Subject, mistake
+from tensortriage_torch.rungs.network_mistakes import Mistake, Mistaken, Subject, mistaken
 from tensortriage_torch.rungs.network_values import (
     Inner,
     NetworkValues,
@@ -73,6 +73,7 @@ _MOVES = frozenset(
     }
 )
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+_NORMALIZING = frozenset({"InstanceNormalization", "BatchNormalization", "GroupNormalization"})
 
 
 @rung(
@@ -115,9 +116,9 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
                 continue
             if evidence.in_training and first is not None and not first.training:
                 return _left_on(inv, evidence.in_training[0], first)
-            return _unanswered(inv, failure, mistake(Subject(inv, network, feed))[0])
+            return _unanswered(inv, failure, mistaken(Subject(inv, network, feed)).mistake)
         except UsageError as failure:
-            if wrong := mistake(Subject(inv, network, feed))[0]:  # as where another network takes other inputs
+            if wrong := mistaken(Subject(inv, network, feed)).mistake:  # as where another network takes other inputs
                 return _mistaken(inv, wrong, failure.message)
             raise
         if any(spec.name in found for spec in inv.model.outputs):
@@ -128,12 +129,17 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
         return None
     outputs = [spec.name for spec in inv.model.outputs if spec.name in found]
     made = {name: values.arrays[name] for name in (spec.name for spec in inv.model.outputs) if name in values.arrays}
-    at_fault, weights = mistake(Subject(inv, network, feed, made, found[outputs[0]].error, values.training))
-    if at_fault is not None:
+    why = mistaken(Subject(inv, network, feed, made, found[outputs[0]].error, values.training))
+    if why.mistake is not None:
         return _mistaken(
-            inv, at_fault, f"output '{outputs[0]}' differs by {error_size(found[outputs[0]].error)} from PyTorch's"
+            inv, why.mistake, f"output '{outputs[0]}' differs by {error_size(found[outputs[0]].error)} from PyTorch's"
         )
     culprit, nodes = _first(inv.model.graph, found, values, outputs) or (None, ())
+    normalizing = next((node for node in nodes if why.statistics and node.op_type in _NORMALIZING), None)
+    if culprit and normalizing:
+        culprit = dataclasses.replace(
+            culprit, node=normalizing.name, op_type=normalizing.op_type, reason=why.statistics, origin=NodeOrigin()
+        )
     findings = Findings()
     if culprit:
         if whole:
@@ -149,7 +155,7 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
         disputed=list(found)[:_MOST_NODES],
         **values.evidence,
     )
-    verdict = _verdict(inv, values, found, outputs, culprit, weights)
+    verdict = _verdict(inv, values, found, outputs, culprit, why)
     if feed.name in swept:
         words = f"{verdict.summary}, at {swept[feed.name].label}; at the given sizes they agree"
         verdict = dataclasses.replace(verdict, summary=words)
@@ -213,14 +219,16 @@ def _verdict(
     found: Mapping[str, Dispute],
     outputs: Sequence[str],
     culprit: Culprit | None,
-    weights: str,
+    why: Mistaken,
 ) -> Conclusion:
     error = error_size(found[outputs[0]].error)
     summary = f"the exported model differs from the network: output '{outputs[0]}' differs by {error} from PyTorch's"
     if culprit is not None:
         summary += f"; it begins in {_place(inv.model.graph, culprit)}: {culprit.reason}"
-    if weights:
-        summary += f"; {weights}"
+    if why.statistics and not (culprit and culprit.reason == why.statistics):
+        summary += f"; {why.statistics}"
+    if why.weights:
+        summary += f"; {why.weights}"
     if values.training:
         summary += "; the network is in training mode: call .eval() before it is exported and compared"
     return Conclusion(

@@ -98,14 +98,29 @@ class Subject:
             return False
 
 
-def mistake(subject: Subject) -> tuple[Mistake | None, str]:
-    """Return why network and file differ, if it is no fault of the export, and which weights differ if it is one."""
+@dataclasses.dataclass(frozen=True)
+class Mistaken:
+    """Why network and file differ, as far as values of single nodes are not needed for it.
+
+    Attributes:
+        mistake: One that is no fault of the export.
+        weights: Which weights differ.
+        statistics: Which modules normalize by other statistics, proven; see `other_statistics`.
+    """
+
+    mistake: Mistake | None = None
+    weights: str = ""
+    statistics: str = ""
+
+
+def mistaken(subject: Subject) -> Mistaken:
+    """Return why network and file differ."""
     if drawn := random_in_file(subject.inv.model.graph):
-        return drawn, ""
+        return Mistaken(drawn)
     try:
         premises = asked_about(subject.inv.lab, subject.network, subject.inv.model, subject.feed).premises()
     except (EngineError, UsageError):
-        return None, ""
+        return Mistaken()
     held = held_weights(subject.inv.model.graph, premises)
     tried: Sequence[Callable[[], Mistake | None]] = (
         lambda: changes(subject, premises),
@@ -117,7 +132,8 @@ def mistake(subject: Subject) -> tuple[Mistake | None, str]:
     outputs = subject.outputs or subject.run(subject.feed.tensors, subject.feed.name)
     differ = not outputs or not subject.agrees(outputs)  # else there is nothing to try for
     found = next((each for each in (one() for one in (tried if differ else tried[:2])) if each), None)
-    return found, weights_differ(premises, held)
+    statistics = other_statistics(subject, premises) if differ and found is None else ""
+    return Mistaken(found, weights_differ(premises, held), statistics)
 
 
 def random_in_file(graph: Graph) -> Mistake | None:
@@ -193,6 +209,29 @@ def weights_differ(premises: NetworkPremises, held: HeldWeights) -> str:
     of = len({name.rpartition(".")[0] for name in premises.shapes})
     named = ", ".join(f"'{module}' by {error_size(error)}" for module, error in list(held.other.items())[:_MOST_NAMED])
     return f"weights differ in {len(held.other)} of {of} modules, {named}"
+
+
+def other_statistics(subject: Subject, premises: NetworkPremises) -> str:
+    """Return that the file normalizes by the statistics of each input, if the network then gives its results."""
+    names = [spec.name for spec in subject.inv.model.outputs]
+    if not premises.own or len(premises.own) != len(names):
+        return ""
+    if not subject.agrees(dict(zip(names, premises.own, strict=True))):
+        return ""
+    named = [f"'{path}' ({kind})" for path, kind in list(premises.normalizing.items())[:_MOST_NAMED]]
+    if len(premises.normalizing) > _MOST_NAMED:
+        named.append(f"{len(premises.normalizing) - _MOST_NAMED} more")
+    instances = all("Instance" in kind for kind in premises.normalizing.values())
+    cure = (
+        "exchange each for BatchNorm with its weights and statistics, which is equal in evaluation"
+        if instances
+        else "export in evaluation mode, after .eval()"
+    )
+    return (
+        f"the file does not use the running statistics of {enumeration(named)}, it normalizes by the mean and variance "
+        f"of each {'instance' if instances else 'input'}: computing those, the network gives the file's results. "
+        f"Cure: {cure}"
+    )
 
 
 def exchanged(subject: Subject) -> Mistake | None:

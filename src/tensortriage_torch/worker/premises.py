@@ -6,6 +6,7 @@ decided where the file is.
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
@@ -158,6 +159,26 @@ def at_the_ends(torch: Any, module: Any, call: Call) -> Tuple[List[Tuple[str, An
     return given, returned
 
 
+def by_own_statistics(torch: Any, module: Any, call: Call) -> Tuple[Dict[str, str], List[Any]]:
+    """Return modules that normalize by stored statistics, with their classes, and what the network returns without.
+
+    There each of them computes those of its input, as in training; nothing else is another.
+    """
+    named = {
+        name: type(inner).__name__
+        for name, inner in module.named_modules()
+        if getattr(inner, "running_mean", None) is not None and not inner.training
+    }
+    if not named:
+        return {}, []
+    other = copy.deepcopy(module)
+    for name in named:
+        other.get_submodule(name).train()
+    with torch.no_grad():
+        positional, keywords = call()
+        return named, tensors_in(torch, other(*positional, **keywords))
+
+
 def told_of(torch: Any, module: Any, again: Callable[[], Any], call: Call) -> Tuple[Dict[str, Any], List[Item]]:
     """Return all of the above; where a part fails, its ``reason`` instead."""
 
@@ -177,10 +198,16 @@ def told_of(torch: Any, module: Any, again: Callable[[], Any], call: Call) -> Tu
                 ends.setdefault(name, as_item(torch, name, tensor))
         return {}
 
+    def normalized() -> Dict[str, Any]:
+        named, made = by_own_statistics(torch, module, call)
+        items.extend(as_item(torch, "own/{}".format(place), tensor) for place, tensor in enumerate(made))
+        return {"modules": named}
+
     numbers = {
         "again": attempt(lambda: made_again(torch, module, again)),
         "calls": attempt(lambda: called_again(torch, module, call)),
         "ends": attempt(gather),
+        "statistics": attempt(normalized),
         "paths": [name for name, _ in module.named_modules() if name],
         "shapes": shapes,
     }  # type: Dict[str, Any]

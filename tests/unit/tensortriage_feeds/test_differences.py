@@ -140,3 +140,46 @@ def test_an_input_that_comes_to_one_number_is_no_scale_of_0():
     assert sentence(cut.steps) == "'x' was cut to whole numbers of 8 bits, which wrap, which leaves 0 everywhere"
     lost = difference(mine, {"x": np.full_like(mine["x"], 0.5)})
     assert (sentence(lost.steps), lost.residual) == ("'x' is 0.5 everywhere, whatever it is given", 0.0)
+
+
+@pytest.mark.parametrize("mask", [{}, {"mask": np.array([[0, 0, 1, 1, 1], [0, 1, 1, 1, 1]])}])
+def test_positions_that_count_padding_are_told(mask):
+    right = {"place": np.array([[0, 0, 0, 1, 2], [0, 0, 1, 2, 3]]), **mask}
+    (step,) = difference(right, {**right, "place": np.tile(np.arange(5), (2, 1))}).steps
+    assert (step.kind, step.inputs) == ("positions", ("place",))
+    assert "from its padding on" in step.words
+    if mask:
+        made = {}
+        exec(step.cure.replace("place = ", "place = "), {"np": np, **mask}, made)
+        np.testing.assert_array_equal(made["place"], right["place"])
+
+
+def test_positions_of_padded_text_are_told_where_the_others_are_right():
+    mask = np.array([[0, 0, 1, 1, 1], [0, 1, 1, 1, 1]])
+    mine = {"place": np.tile(np.arange(5), (2, 1)), "mask": mask}
+    theirs = {**mine, "place": np.maximum(mask.cumsum(-1) - 1, 0)}
+    (step,) = difference(mine, theirs).steps
+    assert step.words == "counts the tokens that 'mask' shows, from 0 on"
+
+
+def smoothed(picture):
+    return sum(np.roll(picture, (y, x), (2, 3)) for y in (-1, 0, 1) for x in (-1, 0, 1)) / 9
+
+
+def scene(seed):
+    """Return a picture with detail at every scale, [1, 3, 64, 64]: 1 / f, as photographs have it."""
+    rng = np.random.default_rng(seed)
+    rate = np.hypot(np.fft.fftfreq(64)[:, None], np.fft.fftfreq(64)[None]) + 1 / 64
+    return np.real(np.fft.ifft2(np.fft.fft2(rng.standard_normal((1, 3, 64, 64))) / rate)).astype(np.float32)
+
+
+def test_pictures_that_differ_in_fine_detail_alone_are_resized_otherwise():
+    for mine, theirs in ((scene(1), smoothed(scene(1))), (smoothed(scene(2)), scene(2))):
+        found = difference({"image": mine}, {"image": theirs})
+        assert [step.kind for step in found.steps] == ["resampling"]
+        assert "resized by another filter" in sentence(found.steps)
+
+
+def test_another_picture_and_one_half_covered_are_not_in_other_detail():
+    for theirs in (scene(4), np.where(np.arange(64) < 40, scene(3), 0).astype(np.float32)):
+        assert "resampling" not in [step.kind for step in difference({"image": scene(3)}, {"image": theirs}).steps]

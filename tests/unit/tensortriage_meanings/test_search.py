@@ -75,3 +75,28 @@ def test_bits_count_elements_that_were_off():
     assert two == pytest.approx(2 * np.log2(np.sqrt(8 / 14) / 1e-3), rel=1e-6)
     labels = np.array([0, 7, 3, 3])
     assert bits_of({"y": labels}, {"y": labels[::-1]}, {"y": 0.0}) == pytest.approx(4 * 3.0)  # of eight, four differ
+
+
+RESIZED = """g (float[1,1,6,6] x) => (float[1,1,9,9] y) <float[4] scales = {1, 1, 1.5, 1.5}> {
+  [op] y = Resize<mode="linear"HOW>(x, scales) }"""
+REGIONS = """g (float[1,1,6,6] x) => (float[1,1,2,2] y) <float[1,4] box = {1, 1, 3, 3}, int64[1] at = {0}> {
+  [op] y = RoiAlign<output_height=2, output_width=2, sampling_ratio=1HOW>(x, box, at) }"""
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "words"),
+    [
+        (RESIZED, 10, "were half_pixel, not asymmetric"),
+        (REGIONS, 11, "were half_pixel, not output_half_pixel"),
+    ],
+)
+def test_an_attribute_that_an_older_opset_lacks_is_tried_on_the_model_raised(text, opset, words):
+    """The other side's numbers are those of the same op in the first opset that has the attribute."""
+    how = ', coordinate_transformation_mode="half_pixel"'
+    x = RNG.standard_normal((1, 1, 6, 6)).astype(np.float32)
+    theirs = run(model(text.replace("HOW", how).replace("(x, scales)", "(x, , scales)")), x=x)
+    subject = Unexplained(
+        model(text.replace("HOW", ""), opset=opset), lambda one: {"y": run(one, x=x)}, {"y": theirs},
+        lambda _, made: {"y": 1e-5} if np.abs(made["y"] - theirs).max() <= 1e-5 else None,
+    )  # fmt: skip
+    assert words in told(explained(subject, TABLE))["op"]

@@ -145,6 +145,22 @@ def _log_sum(element: Element) -> RuleMatch | None:
     return _of_terms(element, terms)
 
 
+def _log_sum_exp(element: Element) -> RuleMatch | None:
+    terms = _slice(element)
+    if terms is None:
+        return None
+    return _all_masked(terms) or _of_terms(element, np.exp(terms))
+
+
+def _all_masked(terms: np.ndarray) -> RuleMatch | None:
+    """Explain the NaN of a slice that is -Inf throughout: its largest element is taken off first."""
+    low, high = float(terms.min()), float(terms.max())
+    if not low == high == -math.inf:
+        return None
+    words = "every element of its slice is -Inf, so that -Inf - (-Inf) is computed"
+    return RuleMatch("Inf - Inf", {"smallest": low, "largest": high}, words)
+
+
 def _softmax(element: Element) -> RuleMatch | None:
     """Explain an element of a Softmax by its slice: exp(x - max) / sum, where max - max must not be Inf - Inf."""
     data = element.array(0)
@@ -157,8 +173,8 @@ def _softmax(element: Element) -> RuleMatch | None:
     facts = {"smallest": low, "largest": high}
     if np.isnan(terms).any():
         return RuleMatch("carried", facts, "its slice holds NaN")
-    if low == high == -math.inf:
-        return RuleMatch("Inf - Inf", facts, "every element of its slice is -Inf, so that -Inf - (-Inf) is computed")
+    if masked := _all_masked(terms):
+        return masked
     if high == math.inf:
         return RuleMatch("Inf - Inf", facts, "its slice holds Inf, so that Inf - Inf is computed")
     if high > math.log(element.largest):
@@ -207,7 +223,7 @@ SUMS: Mapping[str, Callable[[Element], RuleMatch | None]] = {
     "ReduceL2": _reduction(np.square),
     "ReduceSumSquare": _reduction(np.square),
     "ReduceLogSum": _log_sum,
-    "ReduceLogSumExp": _reduction(np.exp),
+    "ReduceLogSumExp": _log_sum_exp,
     "Softmax": _softmax,
     "LogSoftmax": _softmax,
     "LayerNormalization": _normalization,

@@ -139,6 +139,7 @@ class Findings(TypedDict, total=False):
     wrong_part: WrongPart | None
     in_training: tuple[lint.LintFinding, ...]
     builds_compared: int
+    builds_fail: bool
     builds_choose: tuple[Explanation, ...]
     unasked: tuple[str, ...]
     concluded: Conclusion | None
@@ -178,6 +179,7 @@ class Evidence:
         shown_format: The format that the outputs show though none was asked for, as a clause; else empty.
         two_targets: Changes between two targets, and the one outside the envelope; empty without a second target.
         builds_compared: Builds of the deployed model whose outputs were compared.
+        builds_fail: Whether every one of them fails.
         builds_choose: Choices of only part of these builds, where they make all of them healthy.
         unasked: Questions about rows of the batch that were left out, each with its reason.
         concluded: The ladder's verdict, for questions that follow it.
@@ -212,6 +214,7 @@ class Evidence:
     wrong_part: WrongPart | None = None
     in_training: tuple[lint.LintFinding, ...] = ()
     builds_compared: int = 1
+    builds_fail: bool = False
     builds_choose: tuple[Explanation, ...] = ()
     unasked: tuple[str, ...] = ()
     concluded: Conclusion | None = None

@@ -56,6 +56,8 @@ BORROWED = frozenset(
     }
 )  # fmt: skip
 """Operators run by the onnx package's reference implementation, all seen to keep float64."""
+_MEANT_BEFORE = {"RoiAlign": (16, {"coordinate_transformation_mode": "output_half_pixel"})}
+"""Attributes that a borrowed implementation needs in operator sets before the one that defines them."""
 _NARROWING = frozenset({"softmax_precision"})
 """Attributes that would make a borrowed implementation round to a narrower type."""
 _STANDARD = ("", "ai.onnx")
@@ -359,6 +361,9 @@ def _borrowed(node: ir.Node, opsets: Mapping[str, int], attributes: Mapping[str,
     proto.input.extend("" if value is None else value.name or "" for value in node.inputs)
     proto.output.extend(value.name or "" for value in node.outputs)
     proto.attribute.extend(ir.to_proto(attr) for name, attr in attributes.items() if name not in _NARROWING)
+    since, meant = _MEANT_BEFORE.get(node.op_type, (0, {}))
+    if opsets.get("", 0) < since:
+        proto.attribute.extend(onnx.helper.make_attribute(name, value) for name, value in meant.items())
     parameters = {"log": lambda *_: None, "opsets": dict(opsets), "new_ops": None, "verbose": 0}
     try:
         implementation = load_op("", node.op_type, opsets.get("", 0))(proto, parameters)

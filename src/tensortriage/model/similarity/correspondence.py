@@ -14,7 +14,7 @@ import numpy as np
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.as_pairs import as_pairs, owner_of
-from tensortriage.model.quantization.qdq import bypass, dequantized, quantizers
+from tensortriage.model.quantization.qdq import bypass, dequantized, may_rectify, quantizers
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.similarity.diff import ModelDiff, diff
 from tensortriage.model.similarity.weight_changes import is_rounded
@@ -67,7 +67,8 @@ class Correspondence:
         if normalizations(plain.ir) < normalizations(original.ir):
             original = with_folded_norms(original)
         found, relus = diff(original, plain), frozenset[str]()
-        if quantized and (relus := _relus_taken_over(original, plain, found)):
+        cut = {pair.value for pair in quantizers(paired.graph) if may_rectify(paired.graph, pair)}
+        if quantized and (relus := _relus_taken_over(original, plain, found) & cut):
             plain = wide(bypass(paired, weights, relus=relus))
             found = diff(original, plain)
         return cls(original, changed, paired, plain, found, relus)

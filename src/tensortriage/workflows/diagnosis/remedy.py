@@ -36,7 +36,7 @@ from tensortriage.precision.selection.typed_candidates import deployed, typed_fi
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import Precision
-from tensortriage.values.text import error_size
+from tensortriage.values.text import count, error_size
 from tensortriage.workflows.diagnosis.accuracies import WantedFix
 from tensortriage.workflows.diagnosis.fix_words import REMEDY
 from tensortriage.workflows.diagnosis.recalibration import recalibration
@@ -114,10 +114,16 @@ def proposals(inv: Investigation, evidence: Evidence, conclusion: Conclusion) ->
     if inv.question.taken:
         yield from _other_options(inv, evidence)
         return
-    varies = conclusion.kind is VerdictKind.INTERMITTENT  # one build more may be right by chance
+    varies = conclusion.kind is VerdictKind.INTERMITTENT and not evidence.builds_fail  # else by chance one is right
     if not varies and (folded := sanitized(inv)) is not None and not still_there(inv, conclusion, folded):
         gone = len(inv.model.graph.nodes) - len(folded.graph.nodes)
-        yield Proposal("sanitize", f"the sanitized model, {gone} nodes fewer", target, folded, folded)
+        yield Proposal(
+            "sanitize",
+            f"the sanitized model, whose constants are folded ({count(gone, 'node')} fewer)",
+            target,
+            folded,
+            folded,
+        )
     if conclusion.breakers:
         names = ", ".join(f"'{value}'" for value in conclusion.breakers[:5])
         marked = mark_outputs(inv.model, conclusion.breakers)

@@ -113,3 +113,11 @@ def test_a_pool_by_its_channel():
     data[0, 1, 0, 0] = NAN
     assert rule("GlobalAveragePool", [data], (0, 1, 0, 0), (1, 2, 1, 1)) == "carried"
     assert rule("GlobalAveragePool", [data], (0, 0, 0, 0), (1, 2, 1, 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"), [([-INF, -INF], "Inf - Inf"), ([-INF, 2.0], None), ([90.0, 2.0], "overflow")]
+)
+def test_a_logarithm_of_powers_takes_off_the_largest_which_may_be_masked(row, expected):
+    """Exp(90) is beyond 100; -Inf alone, as of a row that is masked throughout, less itself is NaN."""
+    assert rule("ReduceLogSumExp", [np.array([[1.0, 1.0], row])], (1,), (2,), axes=[1], keepdims=0) == expected

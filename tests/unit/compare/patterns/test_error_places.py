@@ -47,6 +47,27 @@ def test_a_tail_that_fills_no_tile_says_so():
     assert (tail.slug, "tile of 64" in tail.sentence) == ("tail", True)
 
 
+@pytest.mark.parametrize(
+    ("index", "size", "said"),
+    [
+        (np.s_[:, 2049::2], 3000, "fp16 holds whole numbers up to 2048 only"),
+        (np.s_[:, 2049:], 2500, "fp16 holds whole numbers up to 2048 only"),
+        (np.s_[:, 257::2], 512, "bf16 holds whole numbers up to 256 only"),
+        (np.s_[:, 2048:], 2500, ""),  # a kernel's blocks
+        (np.s_[:, 2100:], 2500, ""),
+        (np.s_[:, 257], 512, ""),
+    ],
+    ids=["fp16-odd", "fp16-tail", "bf16", "blocks", "later", "one"],
+)
+def test_indices_from_the_first_number_on_that_a_format_does_not_hold(index, size, said):
+    wide = np.random.default_rng(2).standard_normal((8, size)).astype(np.float32)
+    wrong = wrong_at(index, wide.shape)
+    specimen = lay_out(wide, np.where(wrong, 0.0, wide), floor=0.0)
+    (finding,) = places(specimen, wrong, what="wrong elements", share=1.0)
+    assert said in finding.sentence
+    assert ("whole numbers" in finding.sentence) == ("whole numbers" in said)
+
+
 def test_a_frame_around_two_axes_is_a_border():
     image = np.random.default_rng(3).standard_normal((2, 12, 12)).astype(np.float32)
     wrong = np.ones(image.shape, bool)

@@ -341,3 +341,14 @@ def test_a_body_need_not_say_the_type_of_its_outputs(tmp_path):
         attribute.g.output[0].type.tensor_type.elem_type = onnx.TensorProto.UNDEFINED
     onnx.save(model, path)
     assert run(path, c=np.array(True), x=floats(1, -2))["y"].tolist() == [-1, 2]  # negated
+
+
+@pytest.mark.parametrize(("opset", "first"), [(11, 13.5), (16, 9.0)])
+def test_regions_are_half_a_pixel_farther_before_opset_16(tmp_path, opset, first):
+    """The first sample of the region from 1 to 3 lies at 1.5 in both axes, and from opset 16 on at 1, of x + 8 y."""
+    x = np.arange(64, dtype=np.float32).reshape(1, 1, 8, 8)
+    text = """g (float[1,1,8,8] x, float[1,4] box, int64[1] at) => (float[1,1,2,2] y) {
+        y = RoiAlign<output_height=2, output_width=2, sampling_ratio=1>(x, box, at) }"""
+    path = parsed(tmp_path / "m.onnx", text, opset=opset)
+    made = run(path, x=x, box=np.float32([[1, 1, 3, 3]]), at=np.zeros(1, np.int64))["y"]
+    assert made[0, 0, 0, 0] == pytest.approx(first)

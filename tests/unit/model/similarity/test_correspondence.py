@@ -2,7 +2,9 @@
 
 import numpy as np
 import onnx_ir as ir
+import pytest
 
+from models import parse
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import quantizers
@@ -80,3 +82,15 @@ def test_normalizations_are_folded_where_they_were_folded_on_the_way():
     assert {change.kind.value for change in found.diff.changes} <= {"weight-rounded"}
     same = Correspondence.of(original, original)
     assert (same.diff.is_equal, same.typed, same.relus) == (True, {}, frozenset())
+
+
+@pytest.mark.parametrize(("zero_point", "missing"), [(0, set()), (128, {"relu"})])
+def test_a_quantizer_takes_over_a_relu_only_if_its_range_begins_at_zero(zero_point, missing):
+    weight = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+    header = """g (float[2,4] x) => (float[2,4] y)
+    <float[4,4] w = {W}, float s = {0.1}, uint8 z = {Z}> { [first] a = MatMul(x, w) """.replace(
+        "{W}", "{" + ", ".join(map(str, weight.ravel())) + "}"
+    ).replace("{Z}", f"{{{zero_point}}}")
+    original = parse(header + "[relu] r = Relu(a) [second] y = MatMul(r, w) }")
+    steps = "[q] b = QuantizeLinear(a, s, z) [d] r = DequantizeLinear(b, s, z) [second] y = MatMul(r, w) }"
+    assert set(Correspondence.of(original, parse(header + steps)).diff.removed) == missing

@@ -2,7 +2,7 @@
 
 The operands are those that the target itself had: an op may make a NaN of wrong operands and be right. So the op is run
 once more, alone, on exactly these operands, by the reference and in float64. If they make it too, the rule holds for
-everybody and the operands are to blame; if they stay finite, the op is.
+everybody and the operands are to blame; if they do not, the op is.
 """
 
 import dataclasses
@@ -40,8 +40,9 @@ class Provenance:
         rule: The rule by which the first of them came to be.
         elements: How many there are that the reference does not have.
         size: Elements of the value.
-        reference_too: Whether the reference makes that element non-finite of the same operands; None when not known.
+        reference_too: Whether the reference makes that element so of the same operands; None when not known.
         float64_too: Whether float64 does.
+        infinite: Whether the reference's element is Inf or -Inf.
     """
 
     value: str
@@ -50,6 +51,7 @@ class Provenance:
     size: int
     reference_too: bool | None = None
     float64_too: bool | None = None
+    infinite: bool = False
 
     @property
     def sentence(self) -> str:
@@ -63,7 +65,9 @@ class Provenance:
         makes = [who for who, too in known.items() if too]
         stays = [who for who, too in known.items() if too is False]
         parts = [f"{enumeration(makes)} make{'s' * (len(makes) == 1)} it too of the same operands"] if makes else []
-        parts += [f"{enumeration(stays)} stay{'s' * (len(stays) == 1)} finite on the same operands"] if stays else []
+        ending = "s" * (len(stays) == 1)
+        right = f"make{ending} Inf or -Inf of" if self.infinite else f"stay{ending} finite on"
+        parts += [f"{enumeration(stays)} {right} the same operands"] if stays else []
         return "; " + ", ".join(parts) if parts else ""
 
     @property
@@ -116,20 +120,28 @@ def provenance(
         limit = largest_number(inv.precision)
         rule = rule_of(node, [operands.get(name) for name in node.inputs], result, index, largest=limit)
         others = {
-            word: also(inv, feed, node, who, operands, index)
+            word: None
+            if (made := made_alone(inv, feed, node, who, operands, index)) is None
+            else alike(made, result[index])
             for word, who in (("reference_too", inv.question.reference), ("float64_too", FLOAT64))
         }
-        found[node.name] = Provenance(value, rule, int(where.sum()), where.size, **others)
+        infinite = bool(np.isinf(reference[index]))
+        found[node.name] = Provenance(value, rule, int(where.sum()), where.size, **others, infinite=infinite)
     return found
 
 
 def mismatches(reference: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return where the target is not finite though the reference is."""
+    """Return where the target is not finite though the reference is, or NaN where that is infinite."""
     if reference.shape != target.shape or not DType.from_numpy(target.dtype).is_float:
         return np.zeros(target.shape, np.bool_)
     with np.errstate(all="ignore"):
-        ours, theirs = (np.isfinite(array.astype(np.float64)) for array in (reference, target))
-    return np.asarray(ours & ~theirs)
+        ours, theirs = (array.astype(np.float64) for array in (reference, target))
+    return np.asarray((np.isfinite(ours) & ~np.isfinite(theirs)) | (np.isnan(theirs) & np.isinf(ours)))
+
+
+def alike(one: float, other: float) -> bool:
+    """Return whether two numbers are NaN both, or infinite both."""
+    return bool(np.isnan(one) == np.isnan(other) and np.isinf(one) == np.isinf(other))
 
 
 def arrays_in_context(
@@ -160,15 +172,15 @@ def known_operand(inv: Investigation, feed: Feed, name: str) -> np.ndarray | Non
     return array
 
 
-def also(
+def made_alone(
     inv: Investigation,
     feed: Feed,
     node: Node,
     spec: EngineSpec,
     operands: Mapping[str, np.ndarray | None],
     index: tuple[int, ...],
-) -> bool | None:
-    """Return whether an engine makes the same element non-finite of the same operands; None when it cannot be asked."""
+) -> float | None:
+    """Return an element that an engine makes of the same operands; None when it cannot be asked."""
     try:
         alone = golden_operands(inv, feed).apart([[node.name]])
         tensors = {}
@@ -181,7 +193,7 @@ def also(
     result = next((outputs[name] for name in node.outputs if name in outputs), None)
     if result is None or len(index) != result.ndim:
         return None
-    return not bool(np.isfinite(np.asarray(result[index], np.float64)))
+    return float(result[index])
 
 
 def explain(

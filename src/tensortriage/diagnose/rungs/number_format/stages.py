@@ -7,6 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 
+from tensortriage.diagnose.measurements.amplifier import amplifier
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.function_pieces import function_pieces, only_together
 from tensortriage.diagnose.measurements.judging import Seen
@@ -105,18 +106,20 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
     moved = took.predicted(name)
     words = f"one unit in the last place of the inputs moves output '{name}' by {moved}"
     told = f"no: {words}, the error is {took.error(name)}"
+    culprit, where = None, ""
     if took.explains:
+        culprit, where = amplifier(inv, worst, name, draws=held.explanations[0].draws)
         told = f"yes: {words}" + "; the ops could not be run one by one" * bool(refused)
     verdict = took.verdict(
         f"yes: {words}, but {held.unmet}" if held.unmet else told,
         "the model amplifies rounding: moving the reference's inputs by one unit in the last place moves output "
-        f"'{name}' by {moved}, the target's error is {took.error(name)}; "
+        f"'{name}' by {moved}{where}; the target's error is {took.error(name)}; "
         f"{f'the ops could not be run alone: {refused}' if refused else HEALTHY_ALONE}",
         sure=AMPLIFIED_UNPROVEN if refused else AMPLIFIED,
         moved=dict(held.predicted),
         draws=held.explanations[0].draws,
     )
-    return answer(took, verdict)
+    return answer(took, dataclasses.replace(verdict, culprits=[culprit]) if verdict and culprit else verdict)
 
 
 @stage_rung(

@@ -26,7 +26,7 @@ from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import is_quantizer
+from tensortriage.model.quantization.qdq import is_quantizer, quantizers
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.store import TensorStore
@@ -39,6 +39,8 @@ _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU",
 _QUANTIZED = ("DynamicQuantize", "QLinear", "QGemm", "MatMulNBits")
 """How the names of operators on integers begin that stand for one of the standard."""
 _DRAWS = ("1", "2")
+_LIMITERS = frozenset({"Clip", "Relu"})
+"""Operators that quantizers of models leave to the range of the pair behind them, where it ends with theirs."""
 
 
 @frozen_dataclass
@@ -204,9 +206,8 @@ class _Walk:
                 return Departure(mover, name, False, f"puts the elements of '{seen.place[name]}' into another order")
         for name in operands:
             if (lost := self._lost(node, seen.place[name])) is not None:
-                return Departure(
-                    lost, lost.outputs[0], True, f"is missing between '{lost.inputs[0]}' and '{node.name}'"
-                )
+                words = f"is missing between '{lost.inputs[0]}' and '{node.name}'{self._left_to_range(lost, name)}"
+                return Departure(lost, lost.outputs[0], True, words)
         of = f" of '{seen.place[operands[0]]}'" if operands else ""
         scale = seen.matched[value].scale if value in seen.matched else 1.0
         if scale != 1.0:
@@ -234,6 +235,16 @@ class _Walk:
             return None
         several = [name for name in readers[0].uses if self._seen.size(name) > 1]
         return readers[0] if several == [place] else None
+
+    def _left_to_range(self, lost: Node, value: str) -> str:
+        """Return that the range of the pair in place of a limiting op holds more than that lets through; else empty."""
+        pair = next((pair for pair in quantizers(self._graph) if not pair.of_weight and pair.result == value), None)
+        if pair is None or lost.op_type not in _LIMITERS:
+            return ""
+        return (
+            f": the range of {pair.quantize} there holds numbers that {lost.op_type} cuts off. Cure: a range that ends "
+            f"where {lost.op_type} does (of a Relu from 0 on, so not symmetric), or quantize a model that keeps it"
+        )
 
     def _reaches(self, value: str) -> bool:
         """Return whether a wrong tensor reaches an output of the file through wrong ones."""

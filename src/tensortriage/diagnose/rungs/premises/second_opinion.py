@@ -18,13 +18,15 @@ from tensortriage.diagnose.measurements.local_errors.witnesses import (
     independent_engines,
     opinions,
 )
-from tensortriage.diagnose.measurements.outputs import deployed, judge, output_floors
+from tensortriage.diagnose.measurements.outputs import FeedResult, deployed, judge, output_floors
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.confidence import REFERENCE_CONTRADICTED, REFERENCE_OUTSIDE
+from tensortriage.diagnose.rungs.variation.run_order import run_order
+from tensortriage.diagnose.state.confidence import OBSERVED, REFERENCE_CONTRADICTED, REFERENCE_OUTSIDE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.registry import resolve
+from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.reference import outside_envelope
@@ -62,6 +64,8 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
         )
         return None
     unseen = inv.golden.are_outputs_alone(evidence.feed)
+    if unseen and (kept := _keeps_state(inv, worst)):
+        return kept
     try:
         views = [] if unseen else opinions(inv, evidence.feed, doubted(inv, evidence.feed))
     except (EngineError, UsageError) as problem:
@@ -101,6 +105,21 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
     )
 
 
+def _keeps_state(inv: Investigation, worst: FeedResult) -> Conclusion | None:
+    """Return the verdict on a reference whose results depend on what it ran before; None where they do not."""
+    as_target = dataclasses.replace(inv.question, target=inv.question.reference, reference=PLAIN)
+    order = run_order(inv.about(as_target), worst.feed, worst.floors.fp32)
+    if not order.words:
+        return None
+    return Conclusion(
+        VerdictKind.COMPARISON_UNSOUND,
+        OBSERVED,
+        f"the reference {inv.question.reference} keeps state between runs, and a model in ONNX keeps none: "
+        f"{order.words}. Cure: make that state an input and an output of the model, or reset it before every run of "
+        "the reference",
+    )
+
+
 def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> Conclusion | None:
     """Before a target is blamed for an op: does any other engine agree with the reference there?
 
@@ -122,6 +141,8 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
     opinion = views[0]
     off = opinion.error(REFERENCE, FLOAT64)
     if opinion.reference_is_alone and not is_minor(off, error):
+        if inv.golden.are_outputs_alone(feed):
+            return _unseen(inv, value, off, question)
         return reference_is_wrong(inv, views, question)
     agreeing = [name for name in opinion.witnesses if opinion.agree(name, REFERENCE)]
     if agreeing:
@@ -137,6 +158,21 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
         bound=opinion.bound,
     )
     return None
+
+
+def _unseen(inv: Investigation, value: str, error: float, question: str) -> Conclusion:
+    """Record that a reference differs whose operands nobody saw, and return the verdict, which names no op."""
+    words = (
+        f"'{value}' of the reference differs by {error_size(error)} from what others make of the operands that "
+        f"{PLAIN} computes; it shows its outputs alone, so that no op can be named"
+    )
+    inv.record.answered(question, f"unknown: {words}")
+    return Conclusion(
+        VerdictKind.COMPARISON_UNSOUND,
+        REFERENCE_OUTSIDE.on(inv.question.inputs_word),
+        f"the reference {inv.question.reference} and the model disagree: output {words}",
+        next=[triage_command(inv.question, "run", "--reference", str(PLAIN), "--target", str(inv.question.reference))],
+    )
 
 
 def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: str) -> Conclusion:

@@ -4,9 +4,8 @@ Made-up data are then generated again (`made_up_anew`). The user's own stay: the
 named, and an output that is lost, as when rounding tips a number that is cast to an integer, is lost.
 """
 
-import math
-
 from tensortriage.compare.judgement.within import is_lost, is_noise, within_limit
+from tensortriage.diagnose.measurements.amplifier import amplifier
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.judging import Seen
 from tensortriage.diagnose.measurements.outputs import FeedResult
@@ -15,13 +14,10 @@ from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import AMPLIFIED, AMPLIFIED_UNPROVEN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
-from tensortriage.envelope.floors import fp32_floors
 from tensortriage.envelope.judge import beyond
 from tensortriage.envelope.limits import ORDERS, ROUNDED_ONCE
-from tensortriage.values.text import error_size, percent
+from tensortriage.values.text import error_size
 
-_WHOLE = frozenset({"Ceil", "Floor", "Round", "Sign"})
-"""Operators whose results are whole numbers of a floating-point type."""
 QUESTION = "do healthy engines agree on the outputs?"
 
 
@@ -79,42 +75,3 @@ def _acquitted_by_noise(result: FeedResult, name: str) -> bool:
     error, floor = result.errors[name], result.floors.fp32.get(name, 0.0)
     passes = result.within[name] and not within_limit(error, ROUNDED_ONCE)
     return passes and (is_noise(floor) or is_lost(error))
-
-
-def amplifier(inv: Investigation, result: FeedResult, output: str) -> tuple[Culprit | None, str]:
-    """Return the op behind which healthy engines part, on the way to an output, and the end of a sentence about it.
-
-    It is the first op whose floor is half of the output's, or no number as that is, while its operands' are not.
-    """
-    worst = result.floors.fp32[output]
-
-    def parts(floor: float) -> bool:
-        return not floor < worst / 2.0 if math.isfinite(worst) else not math.isfinite(floor)
-
-    graph = inv.model.graph
-    before = [value for node in graph.ancestors([output]) for value in node.outputs if value in inv.question.values]
-    floors = fp32_floors(inv.setting(result.feed), [value for value in inv.question.values if value in set(before)])
-    for value in before:
-        node = graph.producer(value)
-        if node is None or value not in floors or not parts(floors[value]):
-            continue
-        operands = max((floors.get(name, 0.0) for name in node.inputs), default=0.0)
-        if parts(operands):
-            continue
-        if not math.isfinite(floors[value]):
-            how = f"'{value}' is NaN or Inf for some of them"
-        elif _is_decision(inv, result, value):
-            how = f"rounding decides {percent(min(floors[value], 1.0))} of its elements"
-        elif node.op_type in _WHOLE:
-            smaller, larger = error_size(operands), error_size(floors[value])
-            how = f"rounding decides ties: they differ by {smaller} before it and by {larger} behind it"
-        else:
-            how = f"they differ by {error_size(operands)} before it and by {error_size(floors[value])} behind it"
-        reason = f"amplifies rounding: {how}"
-        return Culprit(node.name, node.op_type, value, reason=reason), f", since {node.op_type} '{node.name}' {reason}"
-    return None, ""
-
-
-def _is_decision(inv: Investigation, result: FeedResult, value: str) -> bool:
-    spec = inv.golden.specs(result.feed).get(value)
-    return spec is not None and spec.dtype is not None and not spec.dtype.is_float

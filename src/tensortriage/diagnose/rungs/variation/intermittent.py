@@ -11,7 +11,7 @@ later answers leave doubt.
 import time
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.within import within_fp32
+from tensortriage.compare.judgement.within import is_minor, is_too_coarse, within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.soundness import BUILDS_WITH_THE_REST, affords, builds_vary
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
@@ -58,6 +58,7 @@ OF_BUILDS = (
     "in_context_judged",
     "kept",
     "builds_compared",
+    "builds_fail",
     "builds_choose",
 )
 """Verdicts of comparing builds."""
@@ -91,6 +92,13 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
         return varying(inv, evidence, builds, bad)
     moved, kinds = max(build.moved or 0.0 for build in builds), facts["different_plans"]
     count = f"{len(builds)} builds"
+    off = evidence.worst_feed.worst_output()[1]
+    if all(bad) and is_too_coarse(moved) and not is_minor(moved, off):
+        inv.record.answered(QUESTION, f"no: {count} fail, and differ by {error_size(moved)} among themselves", **facts)
+        words = (
+            f"every build of the same model gives other numbers: {count} differ by {error_size(moved)}, and all fail"
+        )
+        return varying(inv, evidence, builds, bad, words)
     still = within_fp32(moved, max(evidence.worst_feed.floors.fp32.values(), default=0.0))
     if problems := [build.problem for build in builds if build.problem]:
         answer = f"no: of {count}, some fail to run ({problems[0]})"
@@ -196,4 +204,4 @@ def varying(
         culprits=cause.culprits,
         next=[*cause.next, triage_command(inv.question, "debug build", "--target", str(inv.question.target))],
     )
-    return Answer(verdict, {**cause.findings, "builds_compared": len(builds)})
+    return Answer(verdict, {**cause.findings, "builds_compared": len(builds), "builds_fail": all(bad)})

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, named, step
+from tensortriage.diagnose.measurements.element_origins.provenance import mismatches
 
 pytestmark = pytest.mark.slow
 
@@ -124,3 +125,8 @@ def test_an_infinity_that_the_target_lacks_is_not_called_one_that_it_makes(tmp_p
     verdict, _ = ask(tmp_path, named(text, "most", "size"), {"x": x}, f"script:{tmp_path / 'engine.py'}")
     assert (verdict.verdict, verdict.culprits[0].node) == ("non-finite", "most")
     assert "in different places than the reference" in verdict.culprits[0].reason
+
+
+def test_a_nan_where_the_reference_is_infinite_is_looked_at_too():
+    right = np.float32([-np.inf, 1.0, np.nan, np.inf])
+    assert mismatches(right, np.float32([np.nan, np.nan, np.nan, -np.inf])).tolist() == [True, True, False, False]

@@ -94,6 +94,15 @@ class Samples:
         return next(self._left, None)
 
 
+def test_a_limit_that_was_left_to_a_range_is_told_of_where_that_is_wider(departed, tmp_path):
+    onnx.save(network(activation=""), tmp_path / "float.onnx")
+    extra = {"ActivationSymmetric": True}
+    quantize_static(tmp_path / "float.onnx", tmp_path / "q.onnx", Samples(), extra_options=extra)
+    culprit = departed(onnx.load(tmp_path / "q.onnx"), SIGNED)[0]
+    assert (culprit.node, culprit.change) == ("activation", "removed")
+    assert "a_QuantizeLinear there holds numbers that Relu cuts off" in culprit.reason
+
+
 @pytest.mark.parametrize("way", ["QDQ", "QOperator"])
 def test_quantized_files_depart_where_a_weight_is_wrong_and_nowhere_else(departed, tmp_path, way):
     onnx.save(network(), tmp_path / "float.onnx")

@@ -174,3 +174,48 @@ def test_results_of_other_shapes_never_agree():
 def test_where_nobody_else_contradicts_the_reference_float64_takes_its_place(monkeypatch):
     monkeypatch.setattr(second_opinion, "independent_engines", lambda inv: {})
     assert second_opinion.better_than(None, opinion(reference=1e-3, float64=0)) in known()
+
+
+KEEPING = """
+from pathlib import Path
+import numpy as np
+import onnxruntime
+
+class Session:
+    def __init__(self, path):
+        self.session, self.calls = onnxruntime.InferenceSession(str(path)), 0
+    def run(self, feed):
+        self.calls += 1
+        outputs = [each.name for each in self.session.get_outputs()]
+        return {name: array * np.float32(1 + RULE) for name, array in zip(outputs, self.session.run(None, feed))}
+
+class Engine:
+    def compile(self, path, options):
+        return Session(Path(__file__).with_name("mlp.onnx"))
+"""
+
+
+@pytest.mark.parametrize("rule", ["0.1 * self.calls", "0.3 * (self.calls == 1)"])
+def test_a_reference_that_goes_on_from_its_last_run_is_told(asked, tmp_path, rule):
+    """By how many runs came before, or in the first run of a session alone."""
+    (tmp_path / "own.py").write_text(KEEPING.replace("RULE", rule))
+    verdict = asked(f"script:{tmp_path / 'own.py'}:Engine", PLAIN)
+    assert (verdict.verdict, verdict.culprits) == ("comparison-unsound", ())
+    assert "keeps state between runs, and a model in ONNX keeps none" in verdict.summary
+    assert "make that state an input and an output of the model" in verdict.summary
+
+
+def test_a_reference_whose_operands_nobody_saw_is_wrong_at_no_op(tmp_path):
+    """Asked of the last op, though nothing says that the whole is outside its envelope."""
+    (tmp_path / "own.py").write_text(OUTPUTS_ALONE)
+    path = save_model(mlp(seed=3), tmp_path / "mlp.onnx")
+    question = Question(
+        model=Model.load(path), feeds=[Feed("real", feed_for(mlp(seed=3)), Origin.REAL)],
+        reference=EngineSpec.parse(f"script:{tmp_path / 'own.py'}:Engine"), target=EngineSpec.parse(PLAIN),
+    )  # fmt: skip
+    with Case(tmp_path / "case") as case:
+        inv = Investigation.begin(question, case)
+        found = second_opinion.at_the_culprit(inv, question.feeds[0], question.model.outputs[0].name, 0.5)
+        inv.lab.close()
+    assert (found.kind.value, tuple(found.culprits)) == ("comparison-unsound", ())
+    assert "it shows its outputs alone, so that no op can be named" in found.summary

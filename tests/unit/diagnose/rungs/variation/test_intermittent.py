@@ -173,3 +173,13 @@ def test_without_a_contradiction_nothing_is_built(asked):
     given, _ = asked(FAULT, builds=1)  # the user says how many
     assert contradicted(given, evidence.with_(in_context=right)).verdict is None
     assert given.lab.tally.builds <= before + 1
+
+
+@pytest.mark.parametrize(("amount", "kind"), [(1.0, VerdictKind.INTERMITTENT), (0.01, None)])
+def test_builds_that_all_fail_with_other_numbers_are_the_verdict_where_most_of_the_signal_differs(asked, amount, kind):
+    inv, evidence = asked(f"faulty:kind=nondeterministic,node=softmax,amount={amount}", builds=3)
+    answer = build_to_build(inv, evidence)
+    found = answer.verdict.kind if answer.verdict else None
+    assert (found, answer.findings.get("builds_fail", False)) == (kind, kind is not None)
+    if answer.verdict:
+        assert answer.verdict.summary.startswith("every build of the same model gives other numbers: 4 builds differ")
