@@ -214,7 +214,14 @@ def _rewired(
         return NodeDifference(ChangeKind.WIRING, f"reads {said[0]} instead of {said[1]} as operand {index}")
     if counterpart_of(was, left, right, pairs) is now or is_beside_unpaired(was, now, pairs):
         return None  # reported with the added or removed node
-    return NodeDifference(ChangeKind.WIRING, f"reads {now.name!r} instead of {was.name!r} as operand {index}")
+    sources = [_source(value, with_maker=now.name == was.name) for value in (now, was)]
+    return NodeDifference(ChangeKind.WIRING, f"reads {sources[0]} instead of {sources[1]} as operand {index}")
+
+
+def _source(value: ir.Value, *, with_maker: bool) -> str:
+    """Return a value's name, with the node that computes it where the name alone does not tell two values apart."""
+    maker = value.producer()
+    return f"{value.name!r}" + (f" of {_operator(maker)} {maker.name!r}" if with_maker and maker is not None else "")
 
 
 def _operator(node: ir.Node) -> str:
