@@ -40,6 +40,7 @@ from tensortriage.model.quantization.int8_operands import (
     int8_groups,
     int8_operands,
 )
+from tensortriage.model.quantization.int8_weights import float_weights, weights_in_int8
 from tensortriage.model.quantization.qdq import integer_biases, is_quantized
 from tensortriage.model.quantization.whole_numbers import has_narrow_types, rounds_to_integers
 from tensortriage.model.transforms.folded_norms import has_foldable_norms
@@ -232,6 +233,19 @@ REGISTRY: tuple[Explanation, ...] = (
         needs=Needs(finite=True),
         rewrite=integer_biases,
         applies=lambda model: integer_biases(model) is not None,
+    ),
+    Explanation(
+        name="int8-weights",
+        words="float weights in int8",
+        avoided="the pass WeightBiasQuantization switched off, or weights that the file quantizes itself",
+        source="ONNX Runtime 1.31.1 puts the float weight of a Conv, ConvTranspose or Gemm between quantizers in int8 "
+        "(pass WeightBiasQuantization), which costs a ConvTranspose 2e-2, and is 1e-7 from this prediction",
+        cost=of_rewrite,
+        needs=Needs(finite=True),
+        rewrite=weights_in_int8,
+        applies=lambda model: bool(float_weights(model.graph)),
+        hardware=frozenset({Hardware.CPU}),
+        engines=frozenset({"onnxruntime"}),
     ),
     Explanation(
         name="int16-sums",
