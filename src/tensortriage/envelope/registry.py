@@ -237,7 +237,7 @@ REGISTRY: tuple[Explanation, ...] = (
     Explanation(
         name="int8-weights",
         words="float weights in int8",
-        avoided="the pass WeightBiasQuantization switched off, or weights that the file quantizes itself",
+        avoided="switch the pass off (disabled_optimizers=['WeightBiasQuantization']), or have the file quantize them",
         source="ONNX Runtime 1.31.1 puts the float weight of a Conv, ConvTranspose or Gemm between quantizers in int8 "
         "(pass WeightBiasQuantization), which costs a ConvTranspose 2e-2, and is 1e-7 from this prediction",
         cost=of_rewrite,

@@ -31,6 +31,7 @@ def test_float_weights_in_int8_are_no_fault_of_a_fusion(tmp_path):
     feed = {"x": rng.standard_normal((1, 3, 10, 10)).astype(np.float32)}
     verdict, _ = ask(tmp_path, model, feed, "onnxruntime", random_too=False)
     assert (verdict.verdict, verdict.allowed_by) == ("rounding", ("int8-weights",)), verdict.summary
+    assert "disabled_optimizers=['WeightBiasQuantization']" in verdict.summary
     (tmp_path / "wrong").mkdir()
     wrong, _ = ask(tmp_path / "wrong", model, feed, "fault:kind=scale,node=l_op,amount=1.02", random_too=False)
     assert wrong.verdict == "local-fault", wrong.summary
