@@ -42,6 +42,7 @@ from tensortriage.model.quantization.int8_operands import (
 )
 from tensortriage.model.quantization.int8_weights import float_weights, weights_in_int8
 from tensortriage.model.quantization.qdq import integer_biases, is_quantized
+from tensortriage.model.quantization.unrounded_sums import fused_sums, unrounded_sums
 from tensortriage.model.quantization.whole_numbers import has_narrow_types, rounds_to_integers
 from tensortriage.model.transforms.folded_norms import has_foldable_norms
 from tensortriage.values.dtype import Precision
@@ -246,6 +247,18 @@ REGISTRY: tuple[Explanation, ...] = (
         applies=lambda model: bool(float_weights(model.graph)),
         hardware=frozenset({Hardware.CPU}),
         engines=frozenset({"onnxruntime"}),
+    ),
+    Explanation(
+        name="unrounded-sums",
+        words="results of a Conv added before they are rounded to 8 bits",
+        source="OpenVINO 2026.4.1 computes a Conv, the Add behind it and the quantizer of the sum as one primitive; "
+        "residual networks of 5e-3 to 2e-2 are 0 from this prediction",
+        cost=of_rewrite,
+        needs=Needs(finite=True),
+        rewrite=unrounded_sums,
+        applies=lambda model: bool(fused_sums(model.graph)),
+        hardware=frozenset({Hardware.CPU}),
+        engines=frozenset({"openvino"}),
     ),
     Explanation(
         name="int16-sums",
