@@ -72,7 +72,7 @@ class Took:
 
     @property
     def avoiding(self) -> str:
-        """What avoids the error, as further clauses."""
+        """Ways to avoid the error, as further clauses."""
         avoided = sorted({each.avoided for each in self.held.explanations if each.avoided})
         return "".join(f"; to avoid it, {words}" for words in avoided)
 
