@@ -189,6 +189,10 @@ RECURRENT = """k = Transpose<perm=[1,0,2]>(c)
         j = Squeeze(h, one)
         d = Transpose<perm=[1,0,2]>(j)"""
 GRU = RECURRENT.replace("LAYER", "h, last = GRU<hidden_size=16MORE>(k, gw, gr, gb)")
+TWO_WAYS = RECURRENT.replace("Squeeze(h, one)", "ReduceSum<keepdims=0>(h, one)")
+BOTH_WAYS = TWO_WAYS.replace(
+    "LAYER", 'h, last = GRU<hidden_size=16, direction="bidirectional">(k, gw, gr, gb, , state)'
+)
 LSTM = RECURRENT.replace("LAYER", "h, last, cell = LSTM<hidden_size=16>(k, gw, gr, gb)")
 LINEAR, CUBIC = _resize(mode="linear"), _resize(mode="cubic")
 TWO_SIZES = f"""{LINEAR.replace("d =", "e =")}
@@ -222,6 +226,13 @@ def _recurrent(gates: int) -> dict[str, np.ndarray]:
         "gw": normal(3, 1, size, 16, scale=0.5), "gr": normal(4, 1, size, 16, scale=0.5), "gb": normal(5, 1, 2 * size),
         "one": np.array([1]),
     }  # fmt: skip
+
+
+def _both_ways() -> dict[str, np.ndarray]:
+    """Return weights of a GRU of two directions, and its initial state."""
+    halves = {"gw": (2, 48, 16), "gr": (2, 48, 16), "gb": (2, 96), "state": (2, 2, 16)}
+    found = {name: normal(number, *shape, scale=0.5) for number, (name, shape) in enumerate(halves.items(), 3)}
+    return found | {"one": np.array([1])}
 
 
 def _regated(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -259,6 +270,10 @@ def planted() -> list[MeaningCase]:
     two = picture(TWO_SIZES, **uneven)
     pair = picture(BOTH.replace("SMALL", "1.0e-5").replace("SLOPE", "0.01"), opset=15, **BN, **U)
     lstm = _recurrent(4)
+    bias = np.concatenate([lstm["gb"][:, :64], np.zeros((1, 64), np.float32)], axis=1)
+    both = _both_ways()
+    two_ways, state = tokens(BOTH_WAYS, **both), both["state"][[0, 0]]
+    crossed = {name: both[name][::-1].copy() for name in ("gw", "gr", "gb")}
     flip = {"u": np.ascontiguousarray(U["u"][:, :, ::-1, ::-1])}
     last = {"x": np.round(normal(9, 2, 6, 16))}
     images: Sequence[tuple[str, str, str, dict[str, np.ndarray], int, Sequence[str], str]] = (
@@ -321,6 +336,12 @@ def planted() -> list[MeaningCase]:
         MeaningCase("softmax of before opset 13", new, old, X, ("Softmax", "opset 13")),
         MeaningCase("softmax of opset 13, file", old, new, X, ("Softmax", "opset 13"), "file"),
         MeaningCase("gates of PyTorch", tokens(LSTM, **lstm), tokens(LSTM, **_regated(lstm)), T, ("LSTM", "gates")),
+        MeaningCase("backward half by the forward state", two_ways, tokens(BOTH_WAYS, **both | {"state": state}), T,
+                    ("GRU", "backward direction", "initial state of the forward one")),
+        MeaningCase("directions exchanged", two_ways, tokens(BOTH_WAYS, **both | crossed), T,
+                    ("GRU", "each other's weights"), "reference"),
+        MeaningCase("bias of the recurrence left out", tokens(LSTM, **lstm), tokens(LSTM, **lstm | {"gb": bias}), T,
+                    ("LSTM", "bias of the recurrence")),
         MeaningCase("channels last when flattened", _flat("f = Flatten(r)"),
                     _flat("t = Transpose<perm=[0,2,3,1]>(r)\n f = Flatten(t)"), {"x": normal(9, 2, 3, 6, 6)},
                     ("Flatten", "channels")),

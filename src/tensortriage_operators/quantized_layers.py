@@ -1,8 +1,11 @@
 """Whole layers on quantized numbers, as ONNX Runtime's quantizers write them: attention, embeddings, LSTM, images.
 
 Products of integers times their scales are products of the real numbers that they stand for. What a kernel rounds while
-it runs (the hidden state of an LSTM) is not part of what the types say, and stays as it is.
+it runs (the hidden state of an LSTM) is not part of what the types say: bodies of the coarser computation have it.
 """
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -111,20 +114,73 @@ def lstm_on(body: OperatorBody, given: ir.Value) -> Results:
             real_weight = real_numbers(body, value, scale, zero_point, axes=(1, 2) if one else (1,))
         weights.append(body.op("Transpose", real_weight, perm=[0, 2, 1]))
     others = [body.input(index) for index in range(3, 8)]
+    if body.coarse and others[1] is None and not body.given("activation_alpha", "activation_beta"):
+        return _in_steps(body, given, weights, others)
     while others and others[-1] is None:
         others.pop()
-    names = ("activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "input_forget")
-    made = body.op_of("LSTM", [given, *weights, *others], body.given(*names), outputs=len(body.node.outputs))
-    return [_rounded_state(body, value) for value in made] if body.coarse else made
+    names = ("activation_alpha", "activation_beta", "activations", *_OF_STEPS, "direction")
+    return tuple(body.op_of("LSTM", [given, *weights, *others], body.given(*names), outputs=len(body.node.outputs)))
 
 
-def _rounded_state(body: OperatorBody, value: ir.Value) -> ir.Value:
-    """Return a state as ONNX Runtime's kernel feeds it back: in uint8, by its own range.
+_OF_STEPS = ("clip", "hidden_size", "input_forget")
+"""Attributes of an LSTM that each of its steps has as well."""
 
-    The kernel does so at every step, here it is done once, to what comes of all: 2e-4 to 2e-3 of the RMS either way.
+
+def _in_steps(
+    body: OperatorBody, given: ir.Value, weights: Sequence[ir.Value], others: Sequence[ir.Value | None]
+) -> Results:
+    """Write the LSTM step by step, as ONNX Runtime's kernel computes it: its state is put in uint8 before each one.
+
+    The kernel takes the range of as many rows at once as it gives to a thread (`ComputeGemm` of its rnn_helpers.cc), so
+    that two healthy runs differ by what this costs; here it is that of all rows.
     """
-    numbers, step, zero = body.op_of("DynamicQuantizeLinear", [value], {}, outputs=3)
-    return body.op("DequantizeLinear", numbers, step, zero)
+    ways = {"reverse": (1,), "bidirectional": (0, 1)}.get(body.attribute("direction", "forward"), (0,))
+    activations, results = body.attribute("activations", None), []
+    for number, backward in enumerate(ways):
+        own = [_half(body, value, number, len(ways)) for value in (*weights, *others)]
+        attributes = body.given(*_OF_STEPS)
+        if activations:
+            attributes["activations"] = list(activations[3 * number : 3 * number + 3])
+        results.append(_scanned(body, given, own, attributes, backward=backward))
+    ends = zip(*results, strict=True)
+    return tuple(
+        body.op("Concat", *(body.unsqueeze(half, axis) for half in halves), axis=axis)
+        for axis, halves in zip((1, 0, 0), ends, strict=True)
+    )
+
+
+def _half(body: OperatorBody, value: ir.Value | None, number: int, count: int) -> ir.Value | None:
+    return value if value is None or count == 1 else body.part(value, number, number + 1, 0)
+
+
+def _scanned(
+    body: OperatorBody,
+    given: ir.Value,
+    operands: Sequence[ir.Value | None],
+    attributes: Mapping[str, Any],
+    *,
+    backward: int,
+) -> Sequence[ir.Value]:
+    """Write one direction as a Scan; return results, last state and last cell, without the axis of directions."""
+    weight, recurrent, bias, _, first, cell, peepholes = operands
+    size = body.integers(body.known_size(body.inputs(3)[2], 1))
+    empty = body.op("Concat", body.part(body.op("Shape", given), 1, 2, 0), size, axis=0)
+    zeros = body.op("ConstantOfShape", empty)
+    begin = [zeros if value is None else body.squeeze(value, 0) for value in (first, cell)]
+    step = OperatorBody(body.node, body.opset, {})
+    state, memory, x = (
+        ir.Value(name=f"{body.owner}/step:{name}", type=ir.TensorType(ir.DataType.FLOAT)) for name in ("h", "c", "x")
+    )
+    numbers, scale, zero = step.op_of("DynamicQuantizeLinear", [state], {}, outputs=3)
+    rounded = step.op("DequantizeLinear", numbers, scale, zero)
+    inputs = [step.unsqueeze(value, 0) for value in (x, rounded, memory)]
+    made = step.op_of("LSTM", [inputs[0], weight, recurrent, bias, None, *inputs[1:], peepholes], attributes, outputs=3)
+    after = [step.squeeze(value, 0) for value in made[1:]]
+    shown = step.op("Identity", after[0])
+    graph = ir.Graph([state, memory, x], [*after, shown], nodes=step.nodes, name=f"{body.owner}/step")
+    scan = {"num_scan_inputs": 1, "scan_input_directions": [backward], "scan_output_directions": [backward]}
+    last, cells, results = body.op_of("Scan", [*begin, given], {"body": graph, **scan}, outputs=3)
+    return results, last, cells
 
 
 @body_of("QLinearConv", "nhwc.QLinearConv")

@@ -19,10 +19,8 @@ FIRST = [
 CHEAP = [
     "gelu-of-the-other-form", "square-matrix-transposed", "division-by-a-vanished-epsilon", "nearest-pixel",
     "resize-with-another-grid", "clip-of-the-low-bits", "large-floats-made-integers", "layer-normalization-in-int8",
-    "noise-of-a-vocoder", "neighbours-of-equal-distance",
+    "noise-of-a-vocoder", "neighbours-of-equal-distance", "backward-half-starts-elsewhere",
 ]  # fmt: skip
-# The RNN is named, and not that its backward half is what is wrong.
-UNSAID = [pytest.param("backward-half-starts-elsewhere", marks=pytest.mark.xfail(strict=True))]
 
 
 def answer_of(name: str) -> subprocess.CompletedProcess[str]:
@@ -32,7 +30,7 @@ def answer_of(name: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.lengthy
 @pytest.mark.subprocess
-@pytest.mark.parametrize("name", [*FIRST, *CHEAP, *UNSAID])
+@pytest.mark.parametrize("name", [*FIRST, *CHEAP])
 def test_the_answer_is_what_the_thread_found(name):
     if name == "masked-row" and importlib.util.find_spec("torch") is None:
         pytest.skip("needs PyTorch")

@@ -40,7 +40,9 @@ from tensortriage.model.quantization.int8_operands import (
     int8_groups,
     int8_operands,
 )
+from tensortriage.model.quantization.int8_weights import float_weights, weights_in_int8
 from tensortriage.model.quantization.qdq import integer_biases, is_quantized
+from tensortriage.model.quantization.unrounded_sums import fused_sums, unrounded_sums
 from tensortriage.model.quantization.whole_numbers import has_narrow_types, rounds_to_integers
 from tensortriage.model.transforms.folded_norms import has_foldable_norms
 from tensortriage.values.dtype import Precision
@@ -232,6 +234,31 @@ REGISTRY: tuple[Explanation, ...] = (
         needs=Needs(finite=True),
         rewrite=integer_biases,
         applies=lambda model: integer_biases(model) is not None,
+    ),
+    Explanation(
+        name="int8-weights",
+        words="float weights in int8",
+        avoided="switch the pass off (disabled_optimizers=['WeightBiasQuantization']), or have the file quantize them",
+        source="ONNX Runtime 1.31.1 puts the float weight of a Conv, ConvTranspose or Gemm between quantizers in int8 "
+        "(pass WeightBiasQuantization), which costs a ConvTranspose 2e-2, and is 1e-7 from this prediction",
+        cost=of_rewrite,
+        needs=Needs(finite=True),
+        rewrite=weights_in_int8,
+        applies=lambda model: bool(float_weights(model.graph)),
+        hardware=frozenset({Hardware.CPU}),
+        engines=frozenset({"onnxruntime"}),
+    ),
+    Explanation(
+        name="unrounded-sums",
+        words="results of a Conv added before they are rounded to 8 bits",
+        source="OpenVINO 2026.4.1 computes a Conv, the Add behind it and the quantizer of the sum as one primitive; "
+        "residual networks of 5e-3 to 2e-2 are 0 from this prediction",
+        cost=of_rewrite,
+        needs=Needs(finite=True),
+        rewrite=unrounded_sums,
+        applies=lambda model: bool(fused_sums(model.graph)),
+        hardware=frozenset({Hardware.CPU}),
+        engines=frozenset({"openvino"}),
     ),
     Explanation(
         name="int16-sums",

@@ -196,6 +196,7 @@ ATTRIBUTES: tuple[MeaningRow, ...] = (
     attributes("CumSum", exclusive=_SWITCH, reverse=_SWITCH),
     attributes("Mod", fmod=_SWITCH),
     attributes("GRU", linear_before_reset=_SWITCH),
+    attributes("LSTM", input_forget=_SWITCH),
     attributes("LSTM", "GRU", "RNN", direction=("forward", "reverse")),
     attributes(
         "RoiAlign",

@@ -1,6 +1,6 @@
-"""Differences in a constant operand: an epsilon that is added, a weight in another order, sizes for scales."""
+"""Differences in a constant operand: an epsilon that is added, sizes for scales."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -14,11 +14,6 @@ _FOLDED = (
 )
 _LARGEST = 0.011
 """Up to this a constant that is added before a root is an epsilon."""
-_GATES: Mapping[str, Mapping[str, Sequence[int]]] = {
-    "LSTM": {"i, f, c, o (PyTorch, Keras)": (0, 3, 1, 2), "i, f, o, c": (0, 2, 3, 1), "f, i, c, o": (2, 3, 0, 1)},
-    "GRU": {"r, z, h (PyTorch)": (1, 0, 2)},
-}
-"""Other orders of the blocks of weights: which block each one is taken for; ONNX has i, o, f, c and z, r, h."""
 
 
 def _epsilon(site: MeantNode) -> Iterator[Meaning]:
@@ -59,21 +54,6 @@ def _flipped(site: MeantNode) -> Iterator[Meaning]:
                 "height and width of its kernel were exchanged",
                 operands={1: np.ascontiguousarray(given.swapaxes(2, 3))},
             )
-
-
-def _gates(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a recurrent layer whose weights lie in the order of another framework."""
-    for words, order in _GATES.get(site.op_type, {}).items():
-        operands = {}
-        for index in (1, 2, 3):
-            given = site.constant(index)
-            if given is not None:
-                parts = 2 * len(order) if index == 3 else len(order)
-                blocks = np.split(given, parts, axis=1)
-                moved = [*order, *(len(order) + each for each in order)] if index == 3 else order
-                operands[index] = np.concatenate([blocks[each] for each in moved], axis=1)
-        if operands:
-            yield Meaning(f"its gates came in the order {words}, not in ONNX's", operands=operands)
 
 
 def _sizes(site: MeantNode) -> Iterator[Meaning]:
@@ -138,7 +118,6 @@ OPERANDS: tuple[MeaningRow, ...] = (
     _row(_epsilon, "Add"),
     _row(_transposed, "MatMul"),
     _row(_flipped, "Conv", "ConvTranspose"),
-    _row(_gates, "LSTM", "GRU"),
     _row(_sizes, "Resize", since=11),
     _row(_pad_order, "Pad"),
     _row(_misfolded, "BatchNormalization"),

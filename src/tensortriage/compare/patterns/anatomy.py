@@ -41,8 +41,8 @@ _FEWEST_IN_PART = 16
 SLUGS = (
     "shape", "nonfinite", "rounding", "through-type", "constant", "stale", "sign", "scale", "offset", "saturation",
     "zeros", "shift", "transposition", "layout", "reordering", "duplicate", "permutation", "wrong-axis", "slice-scale",
-    "slice-offset", "narrow-format", "axis", "tail", "border", "period", "operand", "outliers", "scattered",
-    "noise",
+    "slice-offset", "narrow-format", "direction", "axis", "tail", "border", "period", "operand", "outliers",
+    "scattered", "noise",
 )  # fmt: skip
 """Every kind of finding; ``docs/anatomy.md`` explains their usual meaning."""
 

@@ -57,6 +57,8 @@ class PatternFinding:
             return f"returns {magnitude(known['value'])} everywhere" if "value" in known else ""
         if self.slug == "nonfinite":
             return "returns " + ("NaN" if known["NaN"] else "Inf")
+        if self.slug == "direction":
+            return f"is wrong in its {known['direction']} direction"
         if self.slug == "rounding":
             return f"rounds its result to {known['format']}" if "format" in known else ""
         return _EFFECTS.get(self.slug, "")

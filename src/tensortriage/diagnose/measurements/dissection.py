@@ -2,8 +2,7 @@
 
 A verdict says which op is wrong; the pattern of its error often says how (`tensortriage.compare.patterns.anatomy`). A
 culprit's error is looked at where it originates: in the op's result on golden inputs, or, where that was not needed or
-is
-not kept, in the target's own run.
+is not kept, in the target's own run.
 """
 
 import dataclasses
@@ -11,7 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import is_minor
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.patterns.anatomy import Anatomy, dissect
+from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.compare.patterns.narrower_numbers import operand_beyond
 from tensortriage.compare.patterns.operand_conditions import where_wrong
 from tensortriage.diagnose.measurements.evidence import Evidence
@@ -19,7 +22,9 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.frozen_dataclass import frozen_dataclass
+from tensortriage.model.ir.graph import Node
 from tensortriage.runs.budget import BudgetSpent
+from tensortriage.values.text import error_size
 
 _NO_PLACE = ("scattered", "noise")
 """Findings that say that there is no pattern, which one of the operands is."""
@@ -81,6 +86,10 @@ def born_in(inv: Investigation, evidence: Evidence, values: Sequence[str]) -> Pa
         used = dict.fromkeys(node.uses if node else ())
         operands = {f"its operand '{name}'": golden[name] for name in used if name in golden}
         found[value] = dissected(golden[value], target, others=operands, floor=floor)
+        if node is not None and (half := wrong_direction(node, value, np.asarray(golden[value]), target)):
+            others = (each for each in found[value].findings if each.evidence.get("axis") != half.evidence["axis"])
+            found[value] = Anatomy((half, *others))
+            continue
         if not found[value].findings or "through-type" in found[value].slugs:
             continue
         whole = {name: np.asarray(golden[name]) for name in used if name in golden}
@@ -91,6 +100,25 @@ def born_in(inv: Investigation, evidence: Evidence, values: Sequence[str]) -> Pa
         if more is not None:
             found[value] = Anatomy((more, *(each for each in found[value].findings if each.slug not in _NO_PLACE)))
     return found
+
+
+def wrong_direction(node: Node, value: str, reference: np.ndarray, target: np.ndarray) -> PatternFinding | None:
+    """Return the direction in which a bidirectional recurrent layer is wrong; None for both, or another operator."""
+    if node.op_type not in ("RNN", "GRU", "LSTM") or node.attributes.get("direction") != "bidirectional":
+        return None
+    axis = int(value == node.outputs[0]) + bool(node.attributes.get("layout"))
+    if reference.shape != target.shape or reference.shape[axis : axis + 1] != (2,):
+        return None
+    errors = [error_of(measure(reference.take(each, axis), target.take(each, axis))) for each in (0, 1)]
+    wrong = int(errors[1] > errors[0])
+    if not is_minor(errors[1 - wrong], errors[wrong]):
+        return None
+    names = ("forward", "backward")
+    sentence = (
+        f"its {names[wrong]} direction (index {wrong} of axis {axis}) is off by {error_size(errors[wrong])}, its "
+        f"{names[1 - wrong]} direction by {error_size(errors[1 - wrong])}"
+    )
+    return PatternFinding("direction", sentence, 1.0, {"axis": axis, "direction": names[wrong]})
 
 
 def culprit_arrays(

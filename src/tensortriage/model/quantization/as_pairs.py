@@ -36,7 +36,7 @@ def as_pairs(model: Model) -> Model:
     """
     if not any(node.op_type in _INTEGER_OPS for node in model.graph.nodes):
         return model
-    own = {"QLinearConv": _convolution, "QLinearMatMul": _product, "Mul": _scaled}
+    own = {"QLinearConv": _convolution, "QLinearMatMul": _product, "Mul": scaled_product}
     known = {name.removeprefix(PAIRS): writer for name, writer in writers().items() if name.startswith(PAIRS)}
     return with_written(model, own | known, runtime=_INTEGER_OPS)
 
@@ -81,7 +81,7 @@ def _real(body: OperatorBody, start: int, *, axis: int = 1) -> ir.Value:
     return body.op("DequantizeLinear", *inputs, axis=axis)
 
 
-def _scaled(body: OperatorBody) -> Results:
+def scaled_product(body: OperatorBody) -> Results:
     """Write a product of activations that were quantized as they came, in place of the Mul by both scales.
 
     Raises:

@@ -15,16 +15,18 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import MULTIPLIES, is_quantizer
 from tensortriage.model.transforms.rewrite_helpers import Names, initializer, prune_initializers
 
-_OPERANDS: Mapping[str, tuple[int, int, int, int]] = {
-    "QLinearConv": (0, 2, 3, 5),
-    "QLinearMatMul": (0, 2, 3, 5),
-    "QGemm": (0, 2, 3, 5),
-    "MatMulInteger": (0, 2, 1, 3),
-    "MatMulIntegerToFloat": (0, 4, 1, 5),
-    "DynamicQuantizeMatMul": (0, -1, 1, 3),
-    "QAttention": (0, 6, 1, 7),
+_OPERANDS: Mapping[str, tuple[tuple[int, int, int, int], ...]] = {
+    "QLinearConv": ((0, 2, 3, 5),),
+    "QLinearMatMul": ((0, 2, 3, 5),),
+    "QGemm": ((0, 2, 3, 5),),
+    "MatMulInteger": ((0, 2, 1, 3),),
+    "MatMulIntegerToFloat": ((0, 4, 1, 5),),
+    "DynamicQuantizeMatMul": ((0, -1, 1, 3),),
+    "DynamicQuantizeLSTM": ((0, -1, 1, 9), (-1, -1, 2, 11)),
+    "QAttention": ((0, 6, 1, 7),),
 }
-"""Operators on integers, and where data, their zero point, the weight and its zero point are among the inputs.
+"""Operators on integers; of each product, where data, their zero point, the weight and its zero point are among the
+inputs, -1 for what is no input.
 
 ConvInteger is none of them: ONNX Runtime has its weights on the left, where its kernels are exact."""
 
@@ -38,7 +40,7 @@ class Int8Product:
 
     Attributes:
         node: The node that multiplies.
-        data: Name of its data: integers, but for operators that quantize them themselves.
+        data: Name of its data: integers, but for operators that quantize them themselves; empty for a state inside.
         zero: Name of their zero point; empty for none.
         weight: Name of the weight in integers.
         reader: The node that the weight is an input of.
@@ -60,8 +62,8 @@ class Int8Product:
 
 def int8_products(graph: Graph) -> tuple[Int8Product, ...]:
     """Return the products of a graph, in topological order."""
-    found = (_between_pairs(graph, node) or _on_integers(node) for node in graph.nodes)
-    return tuple(each for each in found if each is not None and _is_int8(graph, each.weight))
+    found = (each for node in graph.nodes for each in (*_between_pairs(graph, node), *_on_integers(node)))
+    return tuple(each for each in found if _is_int8(graph, each.weight))
 
 
 def unsigned_weights(model: Model) -> Model | None:
@@ -96,21 +98,20 @@ def _int8(graph: Graph, product: Int8Product) -> Iterator[tuple[Node, int, np.nd
         yield maker, zero_at, numbers
 
 
-def _between_pairs(graph: Graph, node: Node) -> Int8Product | None:
+def _between_pairs(graph: Graph, node: Node) -> Iterator[Int8Product]:
     if node.op_type not in MULTIPLIES or node.domain:
-        return None
+        return
     data, weight = (graph.producer(name) for name in node.inputs[:2])
     if data is None or weight is None or not all(is_quantizer(each, "DequantizeLinear") for each in (data, weight)):
-        return None
-    return Int8Product(node, data.inputs[0], _input(data, 2), weight.inputs[0], weight, (0, 2))
+        return
+    yield Int8Product(node, data.inputs[0], _input(data, 2), weight.inputs[0], weight, (0, 2))
 
 
-def _on_integers(node: Node) -> Int8Product | None:
-    if node.op_type not in _OPERANDS:
-        return None
-    data, zero, weight, weight_zero = _OPERANDS[node.op_type]
-    zero_name = _input(node, zero) if zero >= 0 else ""
-    return Int8Product(node, node.inputs[data], zero_name, _input(node, weight), node, (weight, weight_zero))
+def _on_integers(node: Node) -> Iterator[Int8Product]:
+    for data, zero, weight, weight_zero in _OPERANDS.get(node.op_type, ()):
+        yield Int8Product(
+            node, _input(node, data), _input(node, zero), _input(node, weight), node, (weight, weight_zero)
+        )
 
 
 def _is_int8(graph: Graph, name: str) -> bool:
@@ -122,4 +123,4 @@ def _is_int8(graph: Graph, name: str) -> bool:
 
 
 def _input(node: Node, index: int) -> str:
-    return node.inputs[index] if index < len(node.inputs) else ""
+    return node.inputs[index] if 0 <= index < len(node.inputs) else ""

@@ -75,6 +75,11 @@ TOOLS: tuple[QuantizerTool, ...] = (
         lambda names: "; ".join(f"mtq.disable_quantizer(model, '*{each}*')" for each in _modules(names)),
     ),
     QuantizerTool(
+        "ONNX Runtime's dynamic quantization",
+        lambda model: any(node.op_type == "DynamicQuantizeLinear" for node in model.graph.nodes),
+        lambda names: f"quantize_dynamic(..., nodes_to_exclude={list(names)})",
+    ),
+    QuantizerTool(
         "ONNX Runtime",
         _any(_noted("onnx.quantize"), _named(r"_QuantizeLinear(_\d+)?$")),
         lambda names: f"quantize_static(..., nodes_to_exclude={list(names)})",

@@ -1,13 +1,16 @@
 """Judges a target's tensors: by the user's tolerance, by the rounding of its file, or by healthy engines' limits."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.tolerance import EveryTolerance
-from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.limits import judged_by
+from tensortriage.errors import DataError, EngineError, UsageError
+from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -58,13 +61,16 @@ class TargetJudge:
         """
         if not self._request.tolerances:
             judged = self._by_rounding(target, feed, reference, metrics)
+            judged |= self._on_its_file(target, feed, outputs, [name for name in judged if judged[name].within])
             others = {n: figure for n, figure in metrics.items() if n not in judged}
             spec = self._reference.precision_spec if self._reference else None
             spec, own, asked = spec or PLAIN, target.precision_spec, target.model is self._model
             judge = HealthyJudge(self._model, reference=spec, target=own, lab=self._lab, asked=asked)
             judged |= judge.judge(feed, others, reference)
             failing = {n: metrics[n] for n in others if n in judged and not judged[n].within}
-            return judged | (self._by_rounding(target, feed, reference, failing, golden=True) if failing else {})
+            excused = self._by_rounding(target, feed, reference, failing, golden=True) if failing else {}
+            names = [name for name in excused if excused[name].within]
+            return judged | excused | self._on_its_file(target, feed, outputs, names)
         tolerance = EveryTolerance(self._request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
 
@@ -104,3 +110,31 @@ class TargetJudge:
             return {}
         limits = self.rewritten(target.model).limits(feed, reference, could_be_own=golden)
         return {n: judged_by(limits[n], f, format_name="the file's") for n, f in metrics.items() if n in limits}
+
+    def _on_its_file(self, target: Participant, feed: Feed, outputs: Arrays, names: list[str]) -> dict[str, Judgement]:
+        """Judge an engine on a file that rounds a network as on any model; return the outputs that are beyond that.
+
+        What the file's own rounding costs against the network excuses no engine that does not compute the file.
+
+        Args:
+            target: The target.
+            feed: The feed.
+            outputs: Its values.
+            names: Outputs that the cost of the file's rounding explains.
+        """
+        if not names or target.model is None:
+            return {}
+        from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+
+        try:
+            fed = check_feed(feed, target.model.inputs, casting=Casting.ROUND)
+            right = self._lab.outputs(CORRECTLY_ROUNDED, target.model, fed, what="evaluating the file in float64")
+        except (EngineError, UsageError, DataError):
+            return {}
+        figures = {n: measure(right[n], outputs[n]) for n in names if n in right and n in outputs}
+        judge = HealthyJudge(
+            target.model, reference=CORRECTLY_ROUNDED, target=target.precision_spec, lab=self._lab, asked=True
+        )
+        own = judge.judge(fed, figures, right)
+        words = "against the file itself, evaluated in float64: "
+        return {n: dataclasses.replace(each, limit=words + each.limit) for n, each in own.items() if not each.within}

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, named
+from models import parse
+from tensortriage.diagnose.measurements.dissection import wrong_direction
 
 pytestmark = pytest.mark.slow
 
@@ -51,3 +53,27 @@ def test_rounding_to_a_format_is_no_pattern_but_rounding(tmp_path):
     row = report.outputs.rows[0]
     assert report.judgement(row) == "as predicted"
     assert row.predicted > 100 * row.floor
+
+
+LAYER = """<ir_version: 8, opset_import: ["": 17]>
+main (float[5, 2, 3] x, float[2, 16, 3] w, float[2, 16, 4] r) => (float[5, 2, 2, 4] y, float[2, 2, 4] h) {
+    y, h = LSTM<hidden_size=4, direction="bidirectional"OTHER>(x, w, r)
+}"""
+
+
+@pytest.mark.parametrize(("index", "word"), [(0, "forward"), (1, "backward")])
+@pytest.mark.parametrize(
+    ("value", "shape", "axis", "other"),
+    [("y", (5, 2, 2, 4), 1, ""), ("h", (2, 2, 4), 0, ""), ("y", (2, 5, 2, 4), 2, ", layout=1"),
+     ("h", (2, 2, 4), 1, ", layout=1")],
+)  # fmt: skip
+def test_the_direction_of_a_layer_that_is_wrong(index, word, value, shape, axis, other):
+    node = next(iter(parse(LAYER.replace("OTHER", other)).graph.nodes))
+    right = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    target = right * np.float32(1 + 1e-6)
+    np.moveaxis(target, axis, 0)[index] *= 1.3
+    found = wrong_direction(node, value, right, target)
+    assert found is not None
+    assert found.effect == f"is wrong in its {word} direction"
+    assert f"(index {index} of axis {axis}) is off by 30 %" in found.sentence
+    assert wrong_direction(node, value, right, right * np.float32(1.3)) is None

@@ -1,8 +1,11 @@
 import numpy as np
+import onnx
 import pytest
+from onnxruntime.quantization import quantize_dynamic
 
 import models
 import running
+from tensortriage.model.model import Model
 from tensortriage.model.quantization.int8_products import int8_products, unsigned_weights
 
 PAIRS = """
@@ -64,3 +67,22 @@ def test_a_weight_that_others_read_as_well_stays_for_them():
     text = PAIRS.replace("y)\n", "y, int8[2, 2] z)\n").replace("[mm]", "z = Identity(w) [mm]")
     other = unsigned_weights(models.parse(text))
     assert running.run(other, {"x": np.zeros((2, 2), np.float32)})["z"].tolist() == [[127, -128], [3, 4]]
+
+
+def test_both_products_of_an_lstm_in_uint8(tmp_path):
+    text = (
+        '<ir_version: 8, opset_import: ["": 17]> g (float[3,1,2] x) => (float[3,1,1,4] y) '
+        "{ y, h, c = LSTM<hidden_size=4>(x, w, r) }"
+    )
+    made = onnx.parser.parse_model(text)
+    rng = np.random.default_rng(0)
+    for name, shape in {"w": (1, 16, 2), "r": (1, 16, 4)}.items():
+        made.graph.initializer.append(onnx.numpy_helper.from_array(rng.random(shape, np.float32) - 0.5, name))
+    onnx.save(made, tmp_path / "model.onnx")
+    quantize_dynamic(tmp_path / "model.onnx", tmp_path / "file.onnx")
+    model = Model.load(tmp_path / "file.onnx")
+    assert [each.at for each in int8_products(model.graph)] == [(1, 9), (2, 11)]
+    other = unsigned_weights(model)
+    assert not int8_products(other.graph)
+    feed = {"x": rng.standard_normal((3, 1, 2)).astype(np.float32)}
+    np.testing.assert_array_equal(running.run(other, feed)["y"], running.run(model, feed)["y"])

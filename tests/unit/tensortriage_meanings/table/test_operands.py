@@ -26,26 +26,6 @@ def test_a_kernel_that_runs_the_other_way():
     assert run(meant(one, OPERANDS, "flipped"), x=x).ravel().tolist() == [12, 120, 1200]
 
 
-def test_gates_in_the_order_of_another_framework():
-    rng = np.random.default_rng(2)
-    weights = {
-        name: rng.standard_normal(shape).astype(np.float32) for name, shape in {"w": (1, 6, 3), "r": (1, 6, 2)}.items()
-    }
-    text = (
-        "g (float[4,1,3] x) => (float[4,1,1,2] y) <float[1,6,3] w = {%s}, float[1,6,2] r = {%s}> "
-        "{ y, h = GRU<hidden_size=2>(x, w, r) }"
-    )
-    x = rng.standard_normal((4, 1, 3)).astype(np.float32)
-
-    def of(weights):
-        return model(text % tuple(", ".join(f"{each:.8f}" for each in array.ravel()) for array in weights.values()))
-
-    swapped = {
-        name: np.concatenate([array[:, 2:4], array[:, :2], array[:, 4:]], axis=1) for name, array in weights.items()
-    }
-    assert run(meant(of(weights), OPERANDS, "gates"), x=x) == pytest.approx(run(of(swapped), x=x), rel=1e-6)
-
-
 def test_pads_whose_axes_are_exchanged():
     one = model("g (float[1,1,2,2] x) => (float[1,1,n,m] y) <int64[8] p = {0,0,1,0,0,0,0,2}> { y = Pad(x, p) }")
     x = np.ones((1, 1, 2, 2), np.float32)

@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_static
 
+from registered_engines import register
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.comparison.compare import compare
@@ -34,7 +35,7 @@ def rolled(message):
     weight.CopyFrom(numpy_helper.from_array(np.roll(numpy_helper.to_array(weight), 1, axis=0), weight.name))
 
 
-def compared(folder, way, plant, *, golden):
+def compared(folder, way, plant, *, golden, target="onnxruntime"):
     """Run a quantized file against its network: on an engine, or against results that one gave earlier."""
     path, other, feed = save_model(MODEL, folder / "model.onnx"), folder / "other.onnx", folder / "feed.npz"
     np.savez(feed, **feed_for(MODEL))
@@ -48,13 +49,13 @@ def compared(folder, way, plant, *, golden):
     feeding = FeedRequest(paths=(str(feed),))
     if not golden:
         asked = CompareRequest(
-            model=path, target_model=other, reference=PLAIN, targets=[EngineSpec("onnxruntime")], feeding=feeding
+            model=path, target_model=other, reference=PLAIN, targets=[EngineSpec.parse(target)], feeding=feeding
         )
         return compare(asked)
     kept = []
     compare(CompareRequest(model=path, targets=[PLAIN], feeding=feeding), record=lambda *told: kept.append(told[2]))
     saved = Saved("golden", [dict(kept[0])])
-    return compare(CompareRequest(model=other, targets=[EngineSpec("onnxruntime")], saved=[saved], feeding=feeding))
+    return compare(CompareRequest(model=other, targets=[EngineSpec.parse(target)], saved=[saved], feeding=feeding))
 
 
 @pytest.mark.parametrize("golden", [False, True], ids=["live", "golden"])
@@ -73,6 +74,19 @@ def test_a_mistake_in_it_fails(tmp_path, way, golden):
     result = compared(tmp_path, way, rolled, golden=golden)
     assert result.exit_code == 1
     assert bool(result.disagreements) is golden
+
+
+@pytest.mark.parametrize("golden", [False, True], ids=["live", "golden"])
+def test_an_engine_that_does_not_compute_the_file_fails_though_rounding_costs_more(monkeypatch, tmp_path, golden):
+    """1 % at the last Gemm; the file's rounding costs the output as much, which excuses no engine."""
+    register(monkeypatch, tmp_path, faulty="tensortriage_testing:FaultyEngine")
+    fault = "faulty:node=NODE,kind=scale,amount=1.01"
+    last = [node.name for node in MODEL.graph.node if node.op_type in ("Gemm", "MatMul")][-1]
+    result = compared(tmp_path, "QDQ", lambda message: None, golden=golden, target=fault.replace("NODE", last))
+    assert result.exit_code == 1
+    assert not result.disagreements
+    (row,) = result.comparisons[0].comparison.rows
+    assert row.judgement.limit.startswith("against the file itself")
 
 
 def test_what_cannot_be_evaluated_cannot_be_judged(tmp_path):

@@ -62,11 +62,17 @@ class Took:
 
     def blameless(self, told: str, rest: str = "") -> str:
         """Return the summary that the answer explains the error, with further clauses."""
-        name, avoided = self.held.worst, sorted({each.avoided for each in self.held.explanations if each.avoided})
+        name = self.held.worst
         return (
             f"no op is to blame: {told}; output '{name}' has relative error {self.error(name)}, predicted "
-            f"{self.predicted(name)} ({self.held.gap}){rest}" + "".join(f"; to avoid it, {words}" for words in avoided)
+            f"{self.predicted(name)} ({self.held.gap}){rest}{self.avoiding}"
         )
+
+    @property
+    def avoiding(self) -> str:
+        """Ways to avoid the error, as further clauses."""
+        avoided = sorted({each.avoided for each in self.held.explanations if each.avoided})
+        return "".join(f"; to avoid it, {words}" for words in avoided)
 
     def verdict(
         self, told: str, summary: str, *, sure: Confidence = FREEDOMS_EXPLAIN, next: Sequence[str] = (), **facts: object

@@ -81,7 +81,7 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Answer | None:
     verdict = took.verdict(
         "" if took.held.unmet else f"{yes}: output '{name}' is {gap} against {words}",
         f"integer arithmetic explains the error: output '{name}' is off by {took.error(name)}, predicted "
-        f"{took.predicted(name)} with {words} ({gap}); no op is to blame",
+        f"{took.predicted(name)} with {words} ({gap}); no op is to blame{took.avoiding}",
         sure=INTEGER_ARITHMETIC,
     )
     return answer(took, verdict)

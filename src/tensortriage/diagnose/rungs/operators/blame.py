@@ -117,7 +117,8 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
     if not named or not is_decisive(weights.explained):
         return None, weights
     culprits = _culprits(inv, local, weights, named[:10])
-    return Blame(culprits, len(named), weights.explained), with_the_rest(inv, feed, local, weights)
+    ops = {inv.model.graph.producer(value) for value in named}  # one op may have several results
+    return Blame(culprits, len(ops), weights.explained), with_the_rest(inv, feed, local, weights)
 
 
 def blame_together(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Findings]:

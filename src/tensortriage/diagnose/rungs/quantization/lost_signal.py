@@ -3,7 +3,7 @@
 A file may stand for its network and still be useless: a mask of -1e9 that shares a scale with scores of 3 leaves
 nothing of them. No engine is to blame for that, and no engine need be asked. From a tenth of the signal on, the ops
 that cost most are named, and it is tried what comes back when the first of them are not quantized; from half of it on,
-on real data, the quantization is the verdict.
+or where a few ops lose as much of their own results (`coarse_ops`), on real data, the quantization is the verdict.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +13,11 @@ import numpy as np
 from tensortriage.compare.judgement.within import is_lost, is_too_coarse, within_fp32
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
 from tensortriage.diagnose.measurements.suggested_commands import search_command
+from tensortriage.diagnose.rungs.quantization.coarse_ops import coarse_ops
 from tensortriage.diagnose.rungs.quantization.lost_part import LostPart, culprit_of, lost_part, without_its_scale
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.rounding_costs import RoundingCost, error_without, rounding_costs
+from tensortriage.diagnose.rungs.quantization.starved_channels import starved, starved_channels
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import DESTROYED
 from tensortriage.diagnose.state.investigation import Investigation
@@ -28,7 +30,7 @@ from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import way_to_composer
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import Quantizer, bypass, is_quantized, is_quantizer, quantizers
+from tensortriage.model.quantization.qdq import bypass, is_quantized, is_quantizer, quantizers
 from tensortriage.model.quantization.quantizer_tools import excluding
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.widen import stores_narrow
@@ -38,8 +40,6 @@ _MOST = 0.5
 """Share of its elements from which a finding is about a constant as a whole: most of them."""
 
 QUESTION = "how much of the signal does rounding cost?"
-FEW_STEPS = 2
-"""Steps on either side of zero that are two bits of eight: numbers spread over so many lose a quarter by rounding."""
 _NAMED = 10
 
 
@@ -108,9 +108,16 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     inv.record.answered(QUESTION, f"{lost}{first}{tried}", **apart, alone=shown, without_the_first=gains)
     cure = search_command(inv.question, "--int8", "--sqnr", "20")
     sound = _found(evidence, output, error, f"{lost} is lost{first}{tried}", tuple(culprits), (cure,))
-    mixed = _excluded(restored(rounding[:best]), rounding[:best]) if tried else None
+    mixed = _excluded(restored(rounding[:best]), matched, rounding[:best]) if tried else None
     if not is_lost(error) or inv.question.inputs_word != "real":
-        return Answer(findings=Findings(quantization=sound))
+        few = (
+            coarse_ops(inv, matched, fed, costs, standing.unrounded, output)
+            if inv.question.inputs_word == "real"
+            else None
+        )
+        if few is None:
+            return Answer(findings=Findings(quantization=sound))
+        return Answer(few.conclusion(inv, file, lost), Findings(quantization=sound, calibrated=few.without))
     words = f"{best} quantizer{'s' * (best > 1)} left out, those that cost most"
     left_out = Calibrated(mixed, output, error, gains[best], "exclude", words) if mixed is not None else None
     verdict = Conclusion(
@@ -189,12 +196,12 @@ def _gains(
     return left
 
 
-def _excluded(file: Model, costs: Sequence[RoundingCost]) -> Model | None:
+def _excluded(file: Model, beside: Correspondence, costs: Sequence[RoundingCost]) -> Model | None:
     """Return the file without the pairs of some QuantizeLinear nodes; None where some are no pairs."""
     pairs = {pair.quantize: pair.dequantize for pair in quantizers(file.graph) if not pair.of_weight}
     rounding = [each for each in costs if not each.of_weight]
     names = {pairs[each.node.name] for each in rounding if each.node.name in pairs}
-    return bypass(file, {}, only=names) if len(names) == len(rounding) else None
+    return bypass(file, {}, relus=beside.relus, only=names) if len(names) == len(rounding) else None
 
 
 def _culprit(inv: Investigation, matched: Correspondence, feed: Feed, cost: RoundingCost) -> Culprit:
@@ -214,27 +221,6 @@ def _culprit(inv: Investigation, matched: Correspondence, feed: Feed, cost: Roun
     return Culprit(node.name, node.op_type, node.outputs[0], influence=cost.error, reason=reason)
 
 
-def starved_channels(file: Model, pair: Quantizer) -> str:
-    """Return how many channels of a weight are left few steps of the one scale that all share; empty for none."""
-    graph = file.graph
-    whole, zero = (graph.weight(name) if name in graph.constants else None for name in (pair.stored, pair.zero_point))
-    if whole is None or whole.ndim < 2 or np.size(graph.weight(pair.scale)) > 1:
-        return ""
-    return _starved(np.abs(whole.astype(np.int64) - (0 if zero is None else int(np.ravel(zero)[0]))))
-
-
-def _starved(steps: np.ndarray) -> str:
-    """Return as `starved_channels` of a weight in steps of its scale, magnitudes, ``[channel, ...]``."""
-    largest = steps.reshape(len(steps), -1).max(axis=1)
-    few = int(((largest <= FEW_STEPS) & (largest < largest.max())).sum())
-    if not few:
-        return ""
-    return (
-        f"its channels share one scale, of which {few} of {len(largest)} have {FEW_STEPS} steps at most: quantize it "
-        "per channel (per_channel=True)"
-    )
-
-
 def _spread(inv: Investigation, file: Model, feed: Feed, inputs: Sequence[str]) -> str:
     """Return why the values of a QuantizeLinear do not share one scale well; empty when they do."""
     graph = file.graph
@@ -245,7 +231,7 @@ def _spread(inv: Investigation, file: Model, feed: Feed, inputs: Sequence[str]) 
     elif inputs[0] in graph.constants:  # a weight in floating point, as quantization-aware training exports it
         values = graph.weight(inputs[0])
         scale = graph.weight(inputs[1])
-        if values.ndim > 1 and scale.size == 1 and (told := _starved(np.rint(np.abs(values) / scale.reshape(())))):
+        if values.ndim > 1 and scale.size == 1 and (told := starved(np.rint(np.abs(values) / scale.reshape(())))):
             return told
     else:
         values = np.asarray(inv.lab.values(EngineSpec("float64"), file, feed, [inputs[0]])[inputs[0]])

@@ -9,7 +9,7 @@ from onnxruntime.quantization import quantize_static
 import models
 from diagnosing import ask, step
 from machine import exact_int8
-from tensortriage.diagnose.rungs.quantization.lost_signal import starved_channels
+from tensortriage.diagnose.rungs.quantization.starved_channels import starved_channels
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage_testing import encoder, feed_for, mlp, quantized, save_model
 
