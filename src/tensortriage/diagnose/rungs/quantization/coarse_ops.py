@@ -98,10 +98,11 @@ class CoarseOps:
         ]
         first, count = culprits[0], len(culprits)
         without, one = self.without, count == 1
+        explained = 1.0 - (without.after / without.before) ** 2
         others = "" if one else f"; {count} such ops are to blame"
         return Conclusion(
             VerdictKind.QUANTIZATION,
-            blamed(1.0 - (without.after / without.before) ** 2),
+            blamed(explained),
             f"this quantization is too coarse for {'an op' if one else 'a few ops'}: {lost} is lost; {first.op_type} "
             f"'{first.node}': {first.reason}{others}; with {'it' if one else 'them'} in float, output "
             f"'{without.output}' is off by {error_size(without.after)}",
