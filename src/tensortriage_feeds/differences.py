@@ -13,6 +13,7 @@ import numpy as np
 from tensortriage_feeds.catalogue import FITTED, InputCandidates, candidates, scaled
 from tensortriage_feeds.geometry import geometries
 from tensortriage_feeds.normalizations import Renormalized, renormalizations
+from tensortriage_feeds.parts import part_of
 from tensortriage_feeds.pictures import PictureAxes, part, picture_axes
 from tensortriage_feeds.tokens import exchanges, token_candidates
 from tensortriage_feeds.transforms import Tensors, Transform, composed, of_input
@@ -20,10 +21,6 @@ from tensortriage_feeds.transforms import Tensors, Transform, composed, of_input
 EXACT = 1e-5
 """Largest residual of an exact transform, as a share of the deviation: float32 rounds to 6e-8, and a
 mean and a deviation that people write with four digits to 1e-5."""
-_MOST_ROWS = 256
-"""Rows of a batch that are looked for among each other."""
-_LEAST_IN_ROW = 4
-"""Numbers in a row, below which rows may be equal by chance."""
 UNLIKE = 0.3
 """From here on a transform explains too little to be named."""
 FINER = 4.0
@@ -118,10 +115,11 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
         yield found
         if found.residual <= EXACT:
             return
-    if rows := _other_rows(name, mine, theirs):
-        yield _Way((rows,), 0.0)
-        return
+    copied = part_of(name, mine, theirs)
     if mine.shape == theirs.shape:
+        if copied:
+            yield _Way((copied,), 0.0)
+            return
         known = candidates(name, mine)
         data = [each for each in known.numbers if each.kind == "gamma"]
         for transform in (*token_candidates({name: mine}), *data, *known.others):
@@ -136,24 +134,8 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
             return
     if (axes := picture_axes(mine.shape)) and (other := picture_axes(theirs.shape)):
         yield from _geometric(name, (mine, axes), (theirs, other))
-
-
-def _other_rows(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None:
-    """Return the rows of a batch that lie in place of others, or were never filled; None where that is not all."""
-    if mine.shape != theirs.shape or mine.ndim < 2 or not 2 <= len(mine) <= _MOST_ROWS or mine[0].size < _LEAST_IN_ROW:
-        return None
-    sources = [next((at for at, row in enumerate(mine) if np.array_equal(row, each)), -1) for each in theirs]
-    empty = [
-        place for place, (source, row) in enumerate(zip(sources, theirs, strict=True)) if source < 0 and not row.any()
-    ]
-    moved = [place for place, source in enumerate(sources) if source not in (place, -1)]
-    if not (empty or moved) or sources.count(-1) > len(empty) or len(empty) == len(theirs):
-        return None
-    says = [f"holds rows {sources} of its batch in place of 0 to {len(mine) - 1}"] if moved and not empty else []
-    says += [f"holds rows {[sources[at] for at in moved]} in places {moved} of its batch"] if moved and empty else []
-    says += [f"has rows {empty} of its batch empty (0)"] if empty else []
-    cure = "copy every row to a place of its own in the batch, and wait for a copy before its source is used again"
-    return of_input(name, "batch-order", " and ".join(says), lambda _: theirs, cure, rows=sources)
+    if copied:
+        yield _Way((copied,), 0.0)
 
 
 def _in_detail(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:

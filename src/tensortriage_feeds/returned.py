@@ -32,6 +32,7 @@ from tensortriage_feeds.transforms import Tensors
 
 QUESTION = "does the target return what the model computes?"
 _MOST_DECIMALS = 7
+_UNFILLED = Returned("left at 0, as memory that is never filled", "copy all of that output: every row, and to its end")
 _LEAST = 4
 """Elements that an output has at least, for a change to be no chance."""
 Function = Callable[[np.ndarray], np.ndarray]
@@ -155,7 +156,10 @@ def _change_of(right: np.ndarray, made: np.ndarray) -> Returned | None:
         others = tuple(each for each in range(right.ndim) if each != axis)
         off = np.abs(made.astype(np.float64) - exact).max(axis=others)
         unlike = np.flatnonzero(~(off <= EQUAL * np.abs(exact).max(axis=others)))
-        if 0 < unlike.size < size and (part := next(_tried(*(np.take(x, unlike, axis) for x in (exact, made))), None)):
+        if not 0 < unlike.size < size:
+            continue
+        of_part = [np.take(array, unlike, axis) for array in (exact, made)]
+        if part := _UNFILLED if not of_part[1].any() else next(_tried(*of_part), None):
             first, last = int(unlike[0]), int(unlike[-1])
             which = f"{first}..{last}" if 1 < unlike.size == last - first + 1 else ", ".join(map(str, unlike))
             index = "index" if unlike.size == 1 else "indices"

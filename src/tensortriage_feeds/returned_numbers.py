@@ -50,18 +50,30 @@ def error(right: np.ndarray, made: np.ndarray) -> float:
     return off / size if 0.0 < size < np.inf else np.inf
 
 
-def _reread(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
-    """Yield the type in which the bytes of an output are the right numbers, of as many as fit into it."""
+def stored_type(right: np.ndarray, made: np.ndarray) -> str | None:
+    """Return the type in which the bytes of an array are the right numbers, of as many as fit; None for its own.
+
+    Args:
+        right: The right numbers, float64, ``[n]``.
+        made: The array, ``[n]``, of any real type, contiguous.
+    """
     for name, rounding in _MEMORY.items():
         if name == made.dtype or made.nbytes % np.dtype(name).itemsize:
             continue
         stored = made.view(name)[: right.size].astype(np.float64)
         wanted = right[: stored.size]
         if np.ptp(wanted) and np.isfinite(stored).all() and error(wanted, stored) <= rounding:
-            yield Returned(
-                f"the bytes of the model's in {name}, read as {made.dtype}",
-                f"read that output as {name}, the type that the engine writes, and convert its numbers then",
-            )
+            return name
+    return None
+
+
+def _reread(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
+    """Yield the type in which the bytes of an output are the right numbers, of as many as fit into it."""
+    if name := stored_type(right, made):
+        yield Returned(
+            f"the bytes of the model's in {name}, read as {made.dtype}",
+            f"read that output as {name}, the type that the engine writes, and convert its numbers then",
+        )
 
 
 def _quantized(right: np.ndarray, given: np.ndarray) -> Iterator[Returned]:

@@ -35,6 +35,10 @@ def told(made, right=RIGHT):
             "in indices 2, 5 of axis 1 the Sigmoid of the model's, elsewhere as it is",
         ),
         (
+            np.where(np.arange(3)[:, None] == 0, RIGHT, 0),
+            "in indices 1..2 of axis 0 left at 0, as memory that is never filled, elsewhere as it is",
+        ),
+        (
             np.resize(RIGHT.astype(np.float16), 42).view(np.float32).reshape(3, 7),
             "the bytes of the model's in float16, read as float32",
         ),
