@@ -77,6 +77,9 @@ def _read(element: Element) -> RuleMatch:
         x, y = element.at(0), element.at(1)
         if x is not None and y is not None:
             found = _nan_among(element, x, y) or _BINARY[op](x, y, element.largest)
+    elif op in _EXPONENTS:
+        x = element.at(0)
+        found = None if x is None else _carried(element, x) or _exponential(element, x)
     elif op in SUMS:
         found = SUMS[op](element)
     else:
@@ -126,6 +129,18 @@ def _grown(element: Element, x: float) -> RuleMatch | None:
 _GROWING: Mapping[str, Callable[[np.float64], np.float64]] = {
     "Exp": np.exp, "Sinh": np.sinh, "Cosh": np.cosh, "Reciprocal": np.reciprocal, "Cast": np.float64,
 }  # fmt: skip
+
+
+def _exponential(element: Element, x: float) -> RuleMatch | None:
+    """Explain an element by an exponential on the way to it that leaves the format, as the exact result does not."""
+    power = x * _EXPONENTS[element.node.op_type]
+    if not float(np.exp(np.float64(power))) > element.largest:
+        return None
+    return RuleMatch("overflow", {element.name(0): x}, f"exp({spoken(power)}), on the way to the result")
+
+
+_EXPONENTS: Mapping[str, float] = {"Softplus": 1.0, "Mish": 1.0, "Sigmoid": -1.0, "Tanh": 2.0}
+"""Operators whose formula in the ONNX specification has an exponential of the operand times this."""
 
 
 def _never(_: float) -> None:

@@ -86,6 +86,16 @@ def test_a_matrix_product_names_the_term():
     assert "term 3 of the sum is 0 * Inf" in found.sentence
 
 
+@pytest.mark.parametrize(("op_type", "x"), [("Softplus", 11.5), ("Mish", 11.5), ("Sigmoid", -11.5), ("Tanh", 5.75)])
+def test_an_exponential_on_the_way_overflows_in_fp16(op_type, x):
+    """e^11.5 is 98,716, and the largest number of fp16 65,504."""
+    array, result = np.array([1.0, x], np.float32), np.array([1.0, INF], np.float32)
+    found = rule_of(node_of(op_type, [array]), [array], result, (1,), largest=65504.0)
+    assert found.rule == "overflow"
+    assert found.sentence.startswith("element [1] is Inf: exp(11.5), on the way to the result, beyond the largest")
+    assert rule_of(node_of(op_type, [array]), [array], result, (1,), largest=FP32_MAX).rule == UNEXPLAINED
+
+
 def test_a_sum_whose_terms_fit_overflows_in_fp16():
     left, right = np.full((1, 300), 20.0), np.full((300, 2), 20.0)
     node = node_of("MatMul", (left, right))
