@@ -125,6 +125,21 @@ def _channels_last(site: MeantNode) -> Iterator[Meaning]:
         )
 
 
+def _by_channel(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a SpaceToDepth whose result has the pixels of a block next to each other, as PyTorch's pixel_unshuffle."""
+    shape, size = site.shape(), site.attribute("blocksize")
+    if shape is None or len(shape) != 4 or not size or shape[1] == 1:
+        return
+    yield Meaning(
+        "the pixels of a block came within each channel (as PyTorch's pixel_unshuffle), not the channels within each "
+        "pixel of a block",
+        body=f"(x) => (y) {{ d = SpaceToDepth<blocksize={size}>(x) s = Shape(d) "
+        f"r = Constant<value_ints=[0, {size * size}, {shape[1]}, -1]>() b = Reshape(d, r) "
+        "t = Transpose<perm=[0, 2, 1, 3]>(b) y = Reshape(t, s) }",
+        cure="reorder the input channels of the weight behind it, or write Reshape, Transpose and Reshape",
+    )
+
+
 def _by_batch(site: MeantNode) -> Iterator[Meaning]:
     """Yield a BatchNormalization by the statistics of its own batch."""
     rank, epsilon = site.rank(), site.attribute("epsilon")
@@ -333,6 +348,7 @@ BODIES: tuple[MeaningRow, ...] = (
         when=_floating,
     ),
     MeaningRow(("BatchNormalization",), _by_batch),
+    MeaningRow(("SpaceToDepth",), _by_channel),
     MeaningRow(("ReduceMean",), _unbiased),
     MeaningRow(("Flatten", "Reshape"), _channels_last),
 )
