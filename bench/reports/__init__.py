@@ -56,6 +56,7 @@ class Report:
 REPORTS: dict[str, Report] = {}
 SECOND = ("converted", "kernels", "narrow")
 THIRD = ("providers", "frameworks", "boards", "compilers")
+FOURTH = ("fourth", "fourth_programs")
 TARGET = "diagnose model.onnx --inputs inputs.npz --target "
 FILE = "diagnose model.onnx --target-model target.onnx --inputs inputs.npz --target onnxruntime"
 PYTORCH = "diagnose model.onnx --torch net.py:make --inputs inputs.npz --target onnxruntime"
@@ -84,7 +85,8 @@ def report(
 
 def reports() -> dict[str, Report]:
     """Return every case by name."""
-    for module in ("exporters", "quantization", "formats", "engines", "programs", "first", *SECOND, *THIRD):
+    modules = ("exporters", "quantization", "formats", "engines", "programs", "first", *SECOND, *THIRD, *FOURTH)
+    for module in modules:
         importlib.import_module(f"reports.{module}")
     return REPORTS
 
