@@ -76,7 +76,10 @@ def axes(*ops: str, attribute: str = "axis") -> MeaningRow:
 
 
 def pads(*ops: str) -> MeaningRow:
-    """Return a row of padding that lies at the other end of an axis, or is one more or less, at the same size."""
+    """Return a row of padding elsewhere: at the other end of an axis, one more or less, or read as pairs by axis.
+
+    WebNN's are begin and end of each axis in turn, PyTorch's as well, the last axis first.
+    """
 
     def ways(site: MeantNode) -> Iterator[Meaning]:
         if site.text("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
@@ -95,6 +98,8 @@ def pads(*ops: str) -> MeaningRow:
             (begin, end - 1),
             (begin + 1, end - 1),
             (begin[::-1], end[::-1]),
+            (np.array(given[::2]), np.array(given[1::2])),
+            (np.array(given[-2::-2]), np.array(given[::-2])),
         )
         for first, last in moves:
             moved = [*map(int, first), *map(int, last)]

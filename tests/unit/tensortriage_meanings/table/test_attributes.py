@@ -44,6 +44,13 @@ def test_pads_are_moved_at_the_same_size_or_the_next():
     assert not [each for each in found if "-1" in each]
 
 
+def test_pads_are_read_as_pairs_by_axis_in_both_orders():
+    found = words("g (float[1,1,9,9] x, float[1,1,3,3] w) => (float[1,1,a,b] y) { y = Conv<pads=[3,0,1,2]>(x, w) }")
+    # top, left, bottom, right of ONNX taken for top, bottom, left, right, and for left, right, top, bottom
+    assert "pads were [3, 1, 0, 2], not [3, 0, 1, 2]" in found
+    assert "pads were [1, 3, 2, 0], not [3, 0, 1, 2]" in found
+
+
 def test_axes_are_moved_only_where_the_sizes_stay():
     text = "g (float[2,{},4] x) => (float[2,4,{}] y) {{ y = Transpose<perm=[0,2,1]>(x) }}"
     assert words(text.format(4, 4)) == ["perm were [0, 1, 2], not [0, 2, 1]"]
