@@ -47,7 +47,7 @@ def reproduction(inv: Investigation, evidence: Evidence, conclusion: Conclusion)
     if not known.issuperset(nodes):
         return None
     try:
-        found = reproduced(inv, evidence, nodes, refused=conclusion.kind in REFUSED)
+        found = reproduced(inv, evidence, nodes, conclusion.kind)
     except BudgetSpent:
         inv.record.unasked(QUESTION)
         return None
@@ -63,7 +63,9 @@ def reproduction(inv: Investigation, evidence: Evidence, conclusion: Conclusion)
     return found
 
 
-def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *, refused: bool) -> ReproFacts | None:
+def reproduced(
+    inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], verdict: VerdictKind
+) -> ReproFacts | None:
     """Write the repro pack of given nodes and run it in a fresh process; None when they are right in isolation.
 
     A pack that this case has made before is not run again while its folder is there.
@@ -72,7 +74,8 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *
         inv: The investigation.
         evidence: Its evidence.
         nodes: Names of the nodes.
-        refused: Whether the target refuses to build the model; then they are reproduced when it refuses them as well.
+        verdict: The verdict; nodes of a refused build are reproduced when they are refused as well, and those that make
+            NaN or Inf in the whole model when they make it alone.
 
     Raises:
         TriageError: When it cannot be cut out or written, or the target refuses to build it alone.
@@ -85,7 +88,10 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *
         return known
     repro = cut_out(inv, evidence, nodes)
     local = failure_of(repro, lambda fed: inv.lab.outputs(engine, repro.model, Feed("repro", fed, feed.origin)))
+    refused, lost = verdict in REFUSED, verdict is VerdictKind.NON_FINITE and part is None
     if local is None or (refused and local.kind is not FailureKind.BUILD_FAILED):
+        return None
+    if lost and local.kind is FailureKind.WRONG:  # rounding, of an op that is right alone
         return None
     if local.kind is FailureKind.BUILD_FAILED and not refused:  # wrong numbers are not reproduced by a refusal
         raise BuildFailed(local.message, slug="build-failed", cure="run the whole model")
