@@ -40,7 +40,6 @@ from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
 from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep
 from tensortriage.diagnose.rungs.premises.training_mode import left_in_training
-from tensortriage.diagnose.rungs.premises.two_targets import changed_between
 from tensortriage.diagnose.rungs.premises.within_noise import within_noise
 from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_reference, saturating_sums
 from tensortriage.diagnose.rungs.quantization.lost_signal import signal_lost
@@ -78,7 +77,7 @@ OF_ANOTHER_MODEL: tuple[Rung, ...] = (
 )
 """Questions where the target runs another model; that model is investigated then."""
 
-OF_THE_NUMBERS: tuple[Rung, ...] = (changed_between, check_quantizers)
+OF_THE_NUMBERS: tuple[Rung, ...] = (check_quantizers,)
 """Questions before those about the target's outputs."""
 
 OF_THE_FIRST_RUN: tuple[Rung, ...] = (compare_outputs, scan_ranges, sweep)

@@ -11,6 +11,7 @@ from tensortriage.compare.judgement.within import beyond_fp32 as beyond_fp32
 from tensortriage.compare.judgement.within import is_decisive as is_decisive
 from tensortriage.compare.judgement.within import is_minor as is_minor
 from tensortriage.compare.judgement.within import is_suspect_ratio as is_suspect_ratio
+from tensortriage.compare.measured import difference_in_kind as difference_in_kind
 from tensortriage.compare.metrics.tensor_metrics import measure as measure
 from tensortriage.compare.patterns.error_view import lay_out as lay_out
 from tensortriage.compare.patterns.narrower_format import narrowed as narrowed
