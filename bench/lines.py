@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = (ROOT / "src", ROOT / "worker")
 CORE = ("tensortriage", "tensortriage_worker")
-CORE_BUDGET = 48_550
+CORE_BUDGET = 48_330
 """Lines of code that the core may have. Who takes lines out lowers it."""
 
 _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

@@ -1,1 +1,1 @@
-"""Builds: one model built again and again, the differences of good and bad builds, and the choice that causes them."""
+"""Builds of a target: whether they are what was meant, and the choice that separates good builds from bad ones."""

@@ -162,7 +162,7 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Conclusion:
 
 def out_of_budget(inv: Investigation, evidence: Evidence, answered: Collection[Rung]) -> Conclusion:
     """The time is over: state the evidence, and the questions that were skipped."""
-    inv.record.unasked(*dict.fromkeys(rung.title for rung in ONCE_IT_FAILS if rung not in answered))
+    inv.record.unasked(*dict.fromkeys(rung.title for rung in complete(ONCE_IT_FAILS) if rung not in answered))
     if evidence.results and not evidence.worst_feed.passes:
         name, _, _ = evidence.worst_feed.worst_output()
         known = f"{inv.question.target} fails: output '{name}' {evidence.worst_feed.in_words(name, noise_of(inv))}"

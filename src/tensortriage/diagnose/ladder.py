@@ -8,13 +8,6 @@ docs/diagnose.md is made of this one by docs/make_ladder.py.
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tensortriage.diagnose.rungs.deployment.computed_format import computed_format
-from tensortriage.diagnose.rungs.deployment.equal_forms import equal_forms
-from tensortriage.diagnose.rungs.deployment.file_layout import file_layout
-from tensortriage.diagnose.rungs.deployment.prebuilt_engine import prebuilt_engine, unrounded_file
-from tensortriage.diagnose.rungs.deployment.requested_precision import runs_as_asked
-from tensortriage.diagnose.rungs.deployment.taken_branches import taken_branches
-from tensortriage.diagnose.rungs.deployment.training_mode import left_in_training
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.fusion.transformations import configurations, transformation
 from tensortriage.diagnose.rungs.number_format.format_range import scan_ranges
@@ -46,7 +39,7 @@ from tensortriage.diagnose.rungs.premises.made_up_anew import says_more_of_two_m
 from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
 from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep
-from tensortriage.diagnose.rungs.premises.two_targets import changed_between
+from tensortriage.diagnose.rungs.premises.training_mode import left_in_training
 from tensortriage.diagnose.rungs.premises.within_noise import within_noise
 from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_reference, saturating_sums
 from tensortriage.diagnose.rungs.quantization.lost_signal import signal_lost
@@ -56,7 +49,6 @@ from tensortriage.diagnose.rungs.quantization.quantized_model import (
     sound_quantization,
 )
 from tensortriage.diagnose.rungs.quantization.represents_network import represents_network
-from tensortriage.diagnose.rungs.quantization.run_time import activations_quantized
 from tensortriage.diagnose.rungs.quantization.stored_weights import stored_weights
 from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.diagnose.rungs.variation.contradicted import contradicted
@@ -71,7 +63,7 @@ GROUP = "tensortriage.rungs"
 CONCLUDED = "what is at fault?"
 """The place of other packages' rungs that add facts about a fault; they read `Evidence.concluded`."""
 
-BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, saturating_reference, file_layout, stored_weights)
+BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, saturating_reference, stored_weights)
 """The first questions."""
 
 OF_ANOTHER_MODEL: tuple[Rung, ...] = (
@@ -85,14 +77,13 @@ OF_ANOTHER_MODEL: tuple[Rung, ...] = (
 )
 """Questions where the target runs another model; that model is investigated then."""
 
-OF_THE_NUMBERS: tuple[Rung, ...] = (changed_between, check_quantizers)
+OF_THE_NUMBERS: tuple[Rung, ...] = (check_quantizers,)
 """Questions before those about the target's outputs."""
 
 OF_THE_FIRST_RUN: tuple[Rung, ...] = (compare_outputs, scan_ranges, sweep)
 """Questions that are always asked, including which values evaluated for the floors are beyond formats."""
 
 OF_THE_OUTPUTS: tuple[Rung, ...] = (
-    runs_as_asked,
     says_more_than_noise,
     second_reference,
     above_the_floor,
@@ -106,10 +97,6 @@ ONCE_IT_PASSES: tuple[Rung, ...] = (says_nothing, broken_shape, sound_quantizati
 
 ONCE_IT_FAILS: tuple[Rung, ...] = (
     outputs_in_place,
-    unrounded_file,
-    prebuilt_engine,
-    computed_format,
-    taken_branches,
     out_of_range,
     layer_wise,
     contradicted,
@@ -119,7 +106,6 @@ ONCE_IT_FAILS: tuple[Rung, ...] = (
     saturating_sums,
     ill_conditioned,
     configurations,
-    activations_quantized,
     nonfinite,
     local_fault,
     in_place_run,
@@ -130,7 +116,6 @@ ONCE_IT_FAILS: tuple[Rung, ...] = (
     local_faults,
     rounding_by_chance,
     layout,
-    equal_forms,
     fusion_fault,
     transformation,
 )

@@ -5,7 +5,7 @@ import pytest
 
 from tensortriage.diagnose import ladder
 from tensortriage.diagnose.climb import climb
-from tensortriage.diagnose.rungs.deployment.training_mode import QUESTION as FIRST
+from tensortriage.diagnose.rungs.premises.training_mode import QUESTION as FIRST
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.errors import EngineMissing
 
@@ -52,7 +52,7 @@ def test_each_comes_after_the_question_that_it_names(register):
     titles = [rung.title for rung in ladder.ladder()]
     place = titles.index(FIRST)
     assert titles[place + 1 : place + 3] == ["is it early?", "is it next?"]
-    assert len(titles) == len(ladder.OWN) + 12  # of the engine itself, network, inputs, files and meanings among them
+    assert len(titles) == len(ladder.OWN) + 21  # of builds, the engine itself, network, inputs, files, meanings
 
 
 def test_it_is_asked_and_its_verdict_ends_the_climb(register, investigate):

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from tensortriage.diagnose.climb import ClimbResult
 from tensortriage.diagnose.measurements.dissection import Patterns
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.rungs.deployment.training_mode import training_words
 from tensortriage.diagnose.rungs.premises.shape_sweep import in_words
+from tensortriage.diagnose.rungs.premises.training_mode import training_words
 from tensortriage.diagnose.state.verdict import Culprit, ReproFacts, Verdict
 from tensortriage.engines.capabilities import NamesPasses
 from tensortriage.engines.registry import resolve

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tensortriage.diagnose.rungs.deployment.requested_precision import summary
 from tensortriage.runs.analyses.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
+from tensortriage_builds.rungs.requested_precision import summary
 
 
 def region(name, op_type, built, match=PrecisionMatch.AS_ASKED, asked="float16", **facts):

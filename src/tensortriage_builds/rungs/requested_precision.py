@@ -7,21 +7,17 @@ because half of it fell back to the CPU, or runs in another format than requeste
 from collections import Counter
 from collections.abc import Iterable
 
-from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.rungs.rung import rung
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.capabilities import TellsPlan
-from tensortriage.engines.registry import resolve
-from tensortriage.errors import EngineError
-from tensortriage.runs.analyses.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch, audit
-from tensortriage.values.text import count
+from tensortriage.diagnose.sdk import EngineError, Evidence, Investigation, count, rung
+from tensortriage.engines.sdk import TellsPlan
+from tensortriage.envelope.sdk import resolve
+from tensortriage.sdk import AuditedRegion, PlanAudit, PrecisionMatch, audit
 
 QUESTION = "does the target run in the requested precision?"
 MOST_NAMED = 4
 """Operators that are named; all regions are in `triage inspect plan`."""
 
 
-@rung(QUESTION, cost="nothing new")
+@rung(QUESTION, cost="nothing new", after="at which shapes does it fail?")
 def runs_as_asked(inv: Investigation, evidence: Evidence) -> None:
     """Record the target's plan of the deployed model, if it costs no build."""
     del evidence  # its outputs are not asked about

@@ -9,18 +9,22 @@ import dataclasses
 
 import numpy as np
 
-from tensortriage.compare.patterns.error_view import lay_out
-from tensortriage.compare.patterns.narrower_format import narrowed
-from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.outputs import Unsound
-from tensortriage.diagnose.rungs.number_format.format_range import scan_ranges
-from tensortriage.diagnose.rungs.premises.comparable_outputs import compare_outputs
-from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.registry import resolve
-from tensortriage.errors import TriageError
-from tensortriage.model.transforms.widen import narrow_nodes
-from tensortriage.values.dtype import Precision
+from tensortriage.diagnose.sdk import (
+    Answer,
+    Evidence,
+    Findings,
+    Investigation,
+    Precision,
+    TriageError,
+    Unsound,
+    compare_outputs,
+    lay_out,
+    narrow_nodes,
+    narrowed,
+    rung,
+    scan_ranges,
+)
+from tensortriage.envelope.sdk import resolve
 
 QUESTION = "do the outputs show a narrower format than was asked for?"
 _FORMATS = {"bfloat16": Precision.BF16, "float16": Precision.FP16}
@@ -31,6 +35,7 @@ _FORMATS = {"bfloat16": Precision.BF16, "float16": Precision.FP16}
     reads=("results",),
     gives=("results", "ranges", "shown_format"),
     cost="a build and a run, if they do, in that format",
+    after="is the given file at fault, or the engine's own build?",
 )
 def computed_format(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Look at the numbers of the outputs; the questions after it are about the format that they show."""

@@ -10,28 +10,37 @@ import dataclasses
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import beyond_fp32
-from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local_errors.wired_ops import inner_values
-from tensortriage.diagnose.measurements.suggested_commands import run_command
-from tensortriage.diagnose.rungs.fusion.fusion import marking_restores
-from tensortriage.diagnose.rungs.fusion.restored_answer import restored
-from tensortriage.diagnose.rungs.rung import rung
-from tensortriage.diagnose.state.confidence import CURED_BY_SETTING, KEPT_BUILD
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
-from tensortriage.errors import EngineError, EngineMissing, TriageError
-from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.extract import extract
-from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.annotate import with_input_shapes
-from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.model.transforms.insert_node import NewNode, insert_node
-from tensortriage.model.transforms.mark_outputs import freeze, mark_outputs
-from tensortriage.runs.questions.suggested_commands import command_without_inputs
-from tensortriage.values.text import error_size, some
+from tensortriage.diagnose.sdk import (
+    CURED_BY_SETTING,
+    KEPT_BUILD,
+    Conclusion,
+    Culprit,
+    EngineError,
+    Evidence,
+    Feed,
+    Investigation,
+    Model,
+    NewNode,
+    TriageError,
+    VerdictKind,
+    beyond_fp32,
+    command_without_inputs,
+    error_of,
+    error_size,
+    extract,
+    freeze,
+    inner_values,
+    insert_node,
+    marking_restores,
+    measure,
+    restored,
+    run_command,
+    rung,
+    value_specs,
+)
+from tensortriage.engines.sdk import EngineMissing, mark_outputs, with_input_shapes
+from tensortriage.envelope.sdk import ratio_of
+from tensortriage.sdk import some
 
 QUESTION = "is the same model right in another form?"
 _FEWEST = 4
@@ -43,6 +52,7 @@ _FEWEST = 4
     reads=("results", "floors", "in_context", "in_context_judged"),
     cost="a build and a run with fixed sizes; four more, if marking values restores the answer",
     ends=(VerdictKind.LOCAL_FAULT, VerdictKind.FUSION_FAULT, VerdictKind.COMPARISON_UNSOUND),
+    after="are the outputs in another layout?",
 )
 def equal_forms(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Fix open sizes; where marking restores the answer, add a node that does nothing, and mark far from that."""

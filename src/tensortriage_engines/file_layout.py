@@ -2,18 +2,27 @@
 
 import dataclasses
 
-from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.runs.analyses.given_layouts import Arranged, arranged, held_network
-from tensortriage.values.text import error_size
+from tensortriage.diagnose.sdk import (
+    Answer,
+    Arranged,
+    EngineSpec,
+    Evidence,
+    Investigation,
+    arranged,
+    error_size,
+    held_network,
+    rung,
+)
 
 QUESTION = "which data layout does the given file expect?"
 HELD = "what does the given file hold?"
 
 
-@rung(QUESTION, cost="a build and a run of each layout that fits")
+@rung(
+    QUESTION,
+    cost="a build and a run of each layout that fits",
+    after="does the reference add 8-bit products exactly?",
+)
 def file_layout(inv: Investigation, _: Evidence) -> Answer | None:
     """Find out which of a file's inputs and outputs are which of the model's, and how their axes lie."""
     question = inv.question

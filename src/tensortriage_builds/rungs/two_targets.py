@@ -6,31 +6,34 @@ Each is judged by the envelope of the model in its own format, so neither has to
 one that is outside.
 """
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import difference
-from tensortriage.compare.judgement.within import within_limit
-from tensortriage.compare.measured import difference_in_kind
-from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.base import Plan, Region
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.healthy_values import healthy_values
-from tensortriage.errors import EngineError, UsageError
-from tensortriage.frozen_dataclass import frozen_dataclass
-from tensortriage.inputs.feed import Feed
-from tensortriage.model.ir.graph import Node
-from tensortriage.values.store import TensorStore
-from tensortriage.values.text import error_size
+from tensortriage.diagnose.sdk import (
+    Answer,
+    EngineError,
+    EngineSpec,
+    Evidence,
+    Feed,
+    Findings,
+    Investigation,
+    Node,
+    TensorStore,
+    UsageError,
+    difference_in_kind,
+    error_size,
+    rung,
+)
+from tensortriage.engines.sdk import Plan, Region
+from tensortriage.envelope.sdk import difference, healthy_values, within_limit
 
 AGREE = "do the two targets agree?"
 
 
-@frozen_dataclass
+@dataclasses.dataclass(frozen=True, slots=True)
 class ValueRow:
     """One value on both targets.
 
@@ -61,7 +64,7 @@ class ValueRow:
         return not within_limit(self.difference, self.allowed)
 
 
-@frozen_dataclass
+@dataclasses.dataclass(frozen=True, slots=True)
 class PlanChange:
     """A region of one plan, and the other plan's regions for the same nodes.
 
@@ -78,7 +81,12 @@ class PlanChange:
     after: str
 
 
-@rung(AGREE, gives=("two_targets",), cost="a run of both targets")
+@rung(
+    AGREE,
+    gives=("two_targets",),
+    cost="a run of both targets",
+    after="do the quantizers fit the values they quantize?",
+)
 def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
     """Find the first change between the target and the one it is compared with, and continue with the guilty one."""
     against = inv.question.against

@@ -6,17 +6,20 @@ before it, so that they explain the output's error by their size, not by their d
 are right with this one setting off.
 """
 
-from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.rungs.rung import rung
-from tensortriage.diagnose.state.confidence import CURED_BY_SETTING
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
-from tensortriage.engines.base import Plan
-from tensortriage.engines.capabilities import QuantizesActivations
-from tensortriage.engines.registry import resolve
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineError
-from tensortriage.values.dtype import DType
+from tensortriage.diagnose.sdk import (
+    CURED_BY_SETTING,
+    Conclusion,
+    Culprit,
+    DType,
+    EngineError,
+    EngineSpec,
+    Evidence,
+    Investigation,
+    VerdictKind,
+    rung,
+)
+from tensortriage.engines.sdk import Plan, QuantizesActivations
+from tensortriage.envelope.sdk import resolve
 
 QUESTION = "does the target quantize values that the model does not?"
 _NAMED = 10
@@ -25,7 +28,13 @@ _FEW_BITS = frozenset(dtype.label for dtype in DType if dtype.bits <= 8 and not 
 _PRODUCTS = frozenset({"Conv", "FusedMatMul", "Gemm", "MatMul", "MatMulNBits"})
 
 
-@rung(QUESTION, reads=("configuration",), cost="nothing new", ends=(VerdictKind.QUANTIZATION,))
+@rung(
+    QUESTION,
+    reads=("configuration",),
+    cost="nothing new",
+    ends=(VerdictKind.QUANTIZATION,),
+    after="in which configuration does the target break?",
+)
 def activations_quantized(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Name the ops with compressed weights when run-time quantization alone makes the target wrong."""
     config = evidence.configuration

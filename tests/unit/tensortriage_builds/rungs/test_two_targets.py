@@ -4,8 +4,8 @@ import pytest
 
 from diagnosing import ask, step
 from engine_scripts import engine_file
-from tensortriage.diagnose.rungs.premises.two_targets import plan_changes
 from tensortriage.engines.base import Plan, Region
+from tensortriage_builds.rungs.two_targets import plan_changes
 from tensortriage_testing import feed_for, mlp
 
 NODE = "/layer.1/Gemm"

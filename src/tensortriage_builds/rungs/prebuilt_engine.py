@@ -13,28 +13,45 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import beyond_fp32, is_suspect_ratio
-from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
-from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.confidence import GIVEN_FILE, QUANTIZATION_COSTS
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
-from tensortriage.engines.capabilities import RunsFiles, TranslatesFiles, UnroundsFiles
-from tensortriage.engines.process.given_files import FILE
-from tensortriage.engines.registry import resolve
-from tensortriage.errors import EngineError
-from tensortriage.runs.questions.suggested_commands import triage_command
-from tensortriage.values.text import error_size, over_floor
+from tensortriage.diagnose.sdk import (
+    GIVEN_FILE,
+    QUANTIZATION_COSTS,
+    Answer,
+    Conclusion,
+    EngineError,
+    Evidence,
+    FeedResult,
+    Findings,
+    Investigation,
+    Unsound,
+    VerdictKind,
+    beyond_fp32,
+    deployed,
+    error_of,
+    error_size,
+    is_suspect_ratio,
+    judge,
+    measure,
+    output_floors,
+    over_floor,
+    rung,
+    triage_command,
+)
+from tensortriage.engines.sdk import FILE, RunsFiles, TranslatesFiles, UnroundsFiles
+from tensortriage.envelope.sdk import ratio_of, resolve
 
 QUESTION = "is the given file at fault, or the engine's own build?"
 
 UNROUNDED = "does the file hold the model, rounding to integers aside?"
 
 
-@rung(UNROUNDED, reads=("results",), gives=("results",), cost="a build and a run")
+@rung(
+    UNROUNDED,
+    reads=("results",),
+    gives=("results",),
+    cost="a build and a run",
+    after="are the outputs in the right order?",
+)
 def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Run a file of integers in the format that it was made from, and look into that where rounding is no excuse."""
     target, engine = inv.question.target, resolve(inv.question.target).engine
@@ -69,6 +86,7 @@ def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     gives=("results",),
     cost="a build and a run",
     ends=(VerdictKind.MODEL_CHANGED, VerdictKind.ROUNDING),
+    after=UNROUNDED,
 )
 def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Build the model in place of a file that shows nothing but its outputs, and hold the two together."""

@@ -9,26 +9,43 @@ import math
 
 import numpy as np
 
-from tensortriage.compare.judgement.within import is_decisive
-from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
-from tensortriage.diagnose.rungs.number_format.format_range import scan_ranges
-from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.capabilities import RunsGivenEngines
-from tensortriage.engines.registry import resolve
-from tensortriage.errors import EngineError, ModelError
-from tensortriage.inputs.feed import Feed
-from tensortriage.model.model import Model
-from tensortriage.model.transforms.inline_branch import ELSE, THEN, take_branches
-from tensortriage.values.text import error_size, some
+from tensortriage.diagnose.sdk import (
+    ELSE,
+    THEN,
+    Answer,
+    EngineError,
+    Evidence,
+    Feed,
+    FeedResult,
+    Findings,
+    Investigation,
+    Model,
+    ModelError,
+    Unsound,
+    deployed,
+    error_size,
+    is_decisive,
+    judge,
+    rung,
+    scan_ranges,
+    take_branches,
+)
+from tensortriage.engines.sdk import RunsGivenEngines
+from tensortriage.envelope.sdk import resolve
+from tensortriage.sdk import some
 
 QUESTION = "does it fail in a branch of an If?"
 FILE = "branches.onnx"
 """The model with the taken branches, in the case."""
 
 
-@rung(QUESTION, reads=("results",), gives=("results", "ranges"), cost="a build and a run, for models with If")
+@rung(
+    QUESTION,
+    reads=("results",),
+    gives=("results", "ranges"),
+    cost="a build and a run, for models with If",
+    after="do the outputs show a narrower format than was asked for?",
+)
 def taken_branches(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Replace every If by the branch it takes, and investigate that model if it fails the same way."""
     target, feed = inv.question.target, evidence.feed
