@@ -110,36 +110,6 @@ def _padded_with_zeros(site: MeantNode) -> Iterator[Meaning]:
     )
 
 
-def _channels_last(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a flattening of the elements in the order of a layout with channels last."""
-    shape, made = site.shape(), site.made()
-    if shape is not None and len(shape) > 2 and (site.op_type == "Flatten" or (made and len(made) < len(shape))):
-        perm = [0, *range(2, len(shape)), 1]
-        operands = "x" if site.op_type == "Flatten" else "x, s"
-        axis = f"<axis={site.attribute('axis')}>" if site.op_type == "Flatten" else ""
-        given = operands.replace("x", "t")
-        yield Meaning(
-            "channels came last in the order of elements, not first",
-            body=f"({operands}) => (y) {{ t = Transpose<perm={perm}>(x) y = {site.op_type}{axis}({given}) }}",
-            cure="transpose before it, or reorder the columns of the weight behind it",
-        )
-
-
-def _by_channel(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a SpaceToDepth whose result has the pixels of a block next to each other, as PyTorch's pixel_unshuffle."""
-    shape, size = site.shape(), site.attribute("blocksize")
-    if shape is None or len(shape) != 4 or not size or shape[1] == 1:
-        return
-    yield Meaning(
-        "the pixels of a block came within each channel (as PyTorch's pixel_unshuffle), not the channels within each "
-        "pixel of a block",
-        body=f"(x) => (y) {{ d = SpaceToDepth<blocksize={size}>(x) s = Shape(d) "
-        f"r = Constant<value_ints=[0, {size * size}, {shape[1]}, -1]>() b = Reshape(d, r) "
-        "t = Transpose<perm=[0, 2, 1, 3]>(b) y = Reshape(t, s) }",
-        cure="reorder the input channels of the weight behind it, or write Reshape, Transpose and Reshape",
-    )
-
-
 def _by_batch(site: MeantNode) -> Iterator[Meaning]:
     """Yield a BatchNormalization by the statistics of its own batch."""
     rank, epsilon = site.rank(), site.attribute("epsilon")
@@ -348,7 +318,5 @@ BODIES: tuple[MeaningRow, ...] = (
         when=_floating,
     ),
     MeaningRow(("BatchNormalization",), _by_batch),
-    MeaningRow(("SpaceToDepth",), _by_channel),
     MeaningRow(("ReduceMean",), _unbiased),
-    MeaningRow(("Flatten", "Reshape"), _channels_last),
 )

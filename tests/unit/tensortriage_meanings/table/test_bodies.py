@@ -115,21 +115,6 @@ def test_a_variance_without_bias():
     assert run(meant(one, BODIES, "unbiased"), x=x) == pytest.approx((x * x).sum(1, keepdims=True) / 4, rel=1e-5)
 
 
-def test_flattening_with_channels_last():
-    x = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
-    one = model("g (float[1,2,3,4] x) => (float[1,24] y) { y = Flatten(x) }")
-    assert run(meant(one, BODIES, "channels"), x=x).tolist() == x.transpose(0, 2, 3, 1).reshape(1, 24).tolist()
-
-
-def test_pixels_of_a_block_within_each_channel():
-    """The formula is that of torch.nn.PixelUnshuffle: [n, c, h b, w b] to [n, c b b, h, w]."""
-    x = np.arange(96, dtype=np.float32).reshape(1, 3, 4, 8)
-    one = model("g (float[1,3,4,8] x) => (float[1,12,2,4] y) { y = SpaceToDepth<blocksize=2>(x) }")
-    expected = x.reshape(1, 3, 2, 2, 4, 2).transpose(0, 1, 3, 5, 2, 4).reshape(1, 12, 2, 4)
-    assert run(one, x=x).tolist() != expected.tolist()
-    assert run(meant(one, BODIES, "pixel_unshuffle"), x=x).tolist() == expected.tolist()
-
-
 def test_a_maximum_whose_border_is_0():
     x = np.full((1, 1, 2, 2), -1, np.float32)
     one = model("g (float[1,1,2,2] x) => (float[1,1,2,2] y) { y = MaxPool<kernel_shape=[2,2], pads=[0,0,1,1]>(x) }")
