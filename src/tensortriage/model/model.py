@@ -97,7 +97,7 @@ class Model:
             _logger.warning("'%s' is made more than once; one that comes first is now '%s'", old, new)
         unlike_file = bool(message.mended) or files is None or (external_data_dir is not None and files.are_apart)
         model = cls.from_ir(found, None if unlike_file else path)
-        _logger.info("read %s: %d nodes, opset %d", path, len(found.graph), model.opset)
+        _logger.debug("read %s: %d nodes, opset %d", path, len(found.graph), model.opset)
         if model.path is not None and place is not None:
             _LOADED[place] = model
         return model
