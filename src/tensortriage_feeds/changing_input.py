@@ -44,7 +44,7 @@ def changing_input(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         return None
     feed = evidence.worst_feed.feed if evidence.results else inv.question.feeds[0]
     try:
-        runs = [fed_tensors(inv, feed, repetition=repetition) for repetition in (0, None)]
+        runs = [fed_tensors(inv, feed, repetition=repetition) for repetition in (0, 1)]
     except TriageError:
         return None
     seen = [each for each in runs if each is not None]

@@ -158,7 +158,7 @@ def as_given(given: np.ndarray, seen: np.ndarray, precision: Precision) -> bool:
     return error_of(measure(given[finite], seen[finite])) <= of_floor(least_floor(precision))
 
 
-def fed_tensors(inv: Investigation, feed: Feed, *, repetition: int | None = 0) -> Tensors | None:
+def fed_tensors(inv: Investigation, feed: Feed, *, repetition: int = 0) -> Tensors | None:
     """Return the input of the target's model, shown by models that return their inputs; None if hidden.
 
     Every output of the model is the input itself then, so that a program may take them by their names.
@@ -166,7 +166,7 @@ def fed_tensors(inv: Investigation, feed: Feed, *, repetition: int | None = 0) -
     Args:
         inv: The investigation.
         feed: The inputs that the target is given.
-        repetition: Which run of the session is read; None for one more.
+        repetition: Which run of the session is read.
     """
     outputs = [spec.name for spec in inv.model.outputs]
     wanted = [name for name, array in feed.tensors.items() if array.dtype.kind in "fiub"]
