@@ -32,7 +32,7 @@ from tensortriage_feeds.transforms import Tensors
 
 QUESTION = "does the target return what the model computes?"
 _MOST_DECIMALS = 7
-_UNFILLED = Returned("left at 0, as memory that is never filled", "copy all of that output: every row, and to its end")
+_UNFILLED = Returned("left at 0 (memory that is never filled)", "copy all of that output: every row, and to its end")
 _LEAST = 4
 """Elements that an output has at least, for a change to be no chance."""
 Function = Callable[[np.ndarray], np.ndarray]
@@ -163,7 +163,7 @@ def _change_of(right: np.ndarray, made: np.ndarray) -> Returned | None:
             first, last = int(unlike[0]), int(unlike[-1])
             which = f"{first}..{last}" if 1 < unlike.size == last - first + 1 else ", ".join(map(str, unlike))
             index = "index" if unlike.size == 1 else "indices"
-            return Returned(f"in {index} {which} of axis {axis} {part.words}, elsewhere as it is", part.cure)
+            return Returned(f"{part.words} in {index} {which} of axis {axis}, elsewhere as it is", part.cure)
     return None
 
 

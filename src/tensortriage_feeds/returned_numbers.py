@@ -57,10 +57,13 @@ def stored_type(right: np.ndarray, made: np.ndarray) -> str | None:
         right: The right numbers, float64, ``[n]``.
         made: The array, ``[n]``, of any real type, contiguous.
     """
+    if made.dtype.kind not in "fiu":
+        return None
     for name, rounding in _MEMORY.items():
         if name == made.dtype or made.nbytes % np.dtype(name).itemsize:
             continue
-        stored = made.view(name)[: right.size].astype(np.float64)
+        with np.errstate(invalid="ignore"):  # of bytes that are no numbers of this type
+            stored = made.view(name)[: right.size].astype(np.float64)
         wanted = right[: stored.size]
         if np.ptp(wanted) and np.isfinite(stored).all() and error(wanted, stored) <= rounding:
             return name

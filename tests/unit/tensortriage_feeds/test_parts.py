@@ -41,3 +41,4 @@ def test_another_signal_is_no_part():
     assert part_of("x", SOUND, SOUND[:, 8:] * 2) is None
     assert part_of("x", SOUND, np.random.default_rng(3).standard_normal(SOUND.shape).astype(np.float32)) is None
     assert part_of("x", SOUND, np.zeros((1, 8), np.float32)) is None
+    assert part_of("x", SOUND, np.full(SOUND.shape, "text", object)) is None

@@ -28,15 +28,15 @@ def told(made, right=RIGHT):
         (RIGHT * np.float32(640) - 3, "the model's multiplied by 640 and moved by -3"),
         (
             np.concatenate([RIGHT[:, :4] * 640, RIGHT[:, 4:]], 1),
-            "in indices 0..3 of axis 1 the model's multiplied by 640, elsewhere as it is",
+            "the model's multiplied by 640 in indices 0..3 of axis 1, elsewhere as it is",
         ),
         (
             np.where(np.isin(np.arange(7), [2, 5]), 1 / (1 + np.exp(-RIGHT)), RIGHT),
-            "in indices 2, 5 of axis 1 the Sigmoid of the model's, elsewhere as it is",
+            "the Sigmoid of the model's in indices 2, 5 of axis 1, elsewhere as it is",
         ),
         (
             np.where(np.arange(3)[:, None] == 0, RIGHT, 0),
-            "in indices 1..2 of axis 0 left at 0, as memory that is never filled, elsewhere as it is",
+            "left at 0 (memory that is never filled) in indices 1..2 of axis 0, elsewhere as it is",
         ),
         (
             np.resize(RIGHT.astype(np.float16), 42).view(np.float32).reshape(3, 7),
