@@ -57,6 +57,8 @@ REPORTS: dict[str, Report] = {}
 SECOND = ("converted", "kernels", "narrow")
 THIRD = ("providers", "frameworks", "boards", "compilers")
 FOURTH = ("fourth", "fourth_programs")
+FIFTH = ("fifth", "fifth_held")
+SIXTH = ("sixth", "sixth_held")
 TARGET = "diagnose model.onnx --inputs inputs.npz --target "
 FILE = "diagnose model.onnx --target-model target.onnx --inputs inputs.npz --target onnxruntime"
 PYTORCH = "diagnose model.onnx --torch net.py:make --inputs inputs.npz --target onnxruntime"
@@ -85,7 +87,8 @@ def report(
 
 def reports() -> dict[str, Report]:
     """Return every case by name."""
-    modules = ("exporters", "quantization", "formats", "engines", "programs", "first", *SECOND, *THIRD, *FOURTH)
+    later = (*SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH)
+    modules = ("exporters", "quantization", "formats", "engines", "programs", "first", *later)
     for module in modules:
         importlib.import_module(f"reports.{module}")
     return REPORTS
