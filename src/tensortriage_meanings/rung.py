@@ -69,6 +69,7 @@ class MeaningTold:
         VerdictKind.LOCAL_FAULT,
         VerdictKind.NON_FINITE,
         VerdictKind.FUSION_FAULT,
+        VerdictKind.QUANTIZATION,
         VerdictKind.INCONCLUSIVE,
     ),
     after="what is at fault?",
