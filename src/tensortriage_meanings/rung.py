@@ -32,9 +32,10 @@ from tensortriage_meanings.table.pixels import PIXELS
 from tensortriage_meanings.table.places import PLACES
 from tensortriage_meanings.table.quantizers import QUANTIZERS
 from tensortriage_meanings.table.recurrent import RECURRENT
+from tensortriage_meanings.table.ties import TIES
 
 QUESTION = "does either side interpret an operator differently?"
-TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *RECURRENT, *QUANTIZERS)
+TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *RECURRENT, *QUANTIZERS, *TIES)
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )
@@ -51,12 +52,14 @@ class MeaningTold:
         words: The difference at each node, by its name.
         off: How far the model is from the other side's numbers as it stands.
         ratio: The share of a limit that it is off by once it is changed.
+        is_open: Whether ONNX leaves all of it open.
     """
 
     sentence: str = ""
     words: dict[str, str] = dataclasses.field(default_factory=dict)
     off: str = ""
     ratio: float = 0.0
+    is_open: bool = False
 
 
 @rung(
@@ -69,7 +72,9 @@ class MeaningTold:
         VerdictKind.LOCAL_FAULT,
         VerdictKind.NON_FINITE,
         VerdictKind.FUSION_FAULT,
+        VerdictKind.QUANTIZATION,
         VerdictKind.INCONCLUSIVE,
+        VerdictKind.ROUNDING,
     ),
     after="what is at fault?",
 )
@@ -125,7 +130,8 @@ def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
     if found is None:
         return MeaningTold()
     words = {name: way.words for name, way in found.ways.items()}
-    return MeaningTold(_sentence(about, found), words, error_size(found.before), found.agreement.ratio)
+    is_open = all(way.is_open for way in found.ways.values())
+    return MeaningTold(_sentence(about, found), words, error_size(found.before), found.agreement.ratio, is_open)
 
 
 def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told: MeaningTold) -> Conclusion:
@@ -147,6 +153,11 @@ def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told
     ]
     if conclusion.kind is not VerdictKind.MODEL_CHANGED:
         culprits += [each for each in conclusion.culprits if each.node not in told.words]
+    if told.is_open:
+        return dataclasses.replace(
+            conclusion, kind=VerdictKind.ROUNDING, confidence=MEANT_OTHERWISE, summary=told.sentence, culprits=named,
+            lost=False,
+        )  # fmt: skip
     of_nan = conclusion.kind is VerdictKind.COMPARISON_UNSOUND and about.who.side is DisputingSide.TARGET
     if not about.whole or of_nan or conclusion.kind is VerdictKind.MODEL_CHANGED:
         return dataclasses.replace(conclusion, summary=f"{conclusion.summary}; {told.sentence}", culprits=culprits)
@@ -173,7 +184,8 @@ def _sentence(about: Disputed, found: MeaningFound) -> str:
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
         words += f" (on these inputs as well as if {'; or if '.join(others[:_MOST_TOLD])}{more})"
     cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in found.ways.items()))
-    return f"{words}. {about.who.side.value}{cures}"
+    side = "ONNX leaves that open: " if all(way.is_open for way in found.ways.values()) else about.who.side.value
+    return f"{words}. {side}{cures}"
 
 
 def _named(graph: Graph, ways: Ways) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Which differences of meaning make a model give the other side's numbers? The likeliest are tried first.
 
-Every way of the table is tried on all nodes of its kind at once; then on single nodes; then in addition to those that
-came nearer. The judge confirms those that come near. All ways that fit equally are reported.
+Every way of the table is tried on all nodes of its kind at once; then on single nodes; then numbers that are measured
+(a factor of a result, the steps of a quantizer); then in addition to those that came nearer. The judge confirms those
+that come near. All ways that fit equally are reported.
 """
 
 import dataclasses
@@ -12,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.diagnose.sdk import Model, TriageError, error_of, is_minor, measure, value_specs
+from tensortriage_meanings.grids import grid_rows
+from tensortriage_meanings.own_numbers import factor_rows
 from tensortriage_meanings.rewrite import Rewriter
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
@@ -48,12 +51,14 @@ class Unexplained:
         run: Computes the outputs of a changed model; raises a TriageError where it cannot be run.
         theirs: The other side's outputs.
         limits: The judge's limits of a changed model's outputs, by name, if the other side's are within; else None.
+        given: The model's inputs.
     """
 
     model: Model
     run: Callable[[Model], Tensors]
     theirs: Tensors
     limits: Callable[[Model, Tensors], Mapping[str, float] | None]
+    given: Tensors = dataclasses.field(default_factory=dict)
 
     def distance(self, made: Tensors) -> float:
         """Return the largest relative error of the other side's outputs against those of a model; inf for others."""
@@ -138,7 +143,9 @@ class _Search:
         if self._before == 0.0:
             return None
         groups, singles = self._groups, list[Ways]()
-        for table in self._tables:
+        ours, theirs = self._outputs, subject.theirs
+        measured = (*factor_rows(ours, theirs), *grid_rows(ours, theirs, subject.given))
+        for table in (*self._tables, measured):
             more = list(sites_of(self._rewriter, table))
             groups += more
             alone = [{name: way} for group in more if len(group) > 1 for name, way in group.items()]
@@ -251,13 +258,13 @@ def _contains(other: Ways, ways: Ways) -> bool:
 def sites_of(rewriter: Rewriter, table: Sequence[MeaningRow]) -> Iterator[Ways]:
     """Yield every way of a table that fits a model, each at all nodes that it fits."""
     for row in table:
-        if not any(node.op_type in row.ops for node in rewriter.base(0).ir.graph):
+        if row.ops and not any(node.op_type in row.ops for node in rewriter.base(0).ir.graph):
             continue
         base = rewriter.base(row.since)
         specs = value_specs(base)
         groups: dict[str, dict[str, Meaning]] = {}
         for node in base.ir.graph:
-            if node.op_type in row.ops and node.domain in _DOMAINS:
+            if (not row.ops or node.op_type in row.ops) and node.domain in _DOMAINS:
                 for known in row.ways(MeantNode(node, base.opset, specs)):
                     way = dataclasses.replace(known, since=max(known.since, row.since))
                     groups.setdefault("" if row.together else _key(node.op_type, way), {})[node.name or ""] = way

@@ -127,6 +127,7 @@ class Meaning:
             where attributes and operands suffice.
         since: Opset that the rewritten model has at least.
         cure: How to write it into a model, as an instruction; empty where the attributes or operands show it.
+        is_open: Whether ONNX leaves the choice open, so that nobody is wrong.
     """
 
     words: str
@@ -135,6 +136,7 @@ class Meaning:
     body: str = ""
     since: int = 0
     cure: str = ""
+    is_open: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -214,6 +214,11 @@ def _rewired(
         return NodeDifference(ChangeKind.WIRING, f"reads {said[0]} instead of {said[1]} as operand {index}")
     if counterpart_of(was, left, right, pairs) is now or is_beside_unpaired(was, now, pairs):
         return None  # reported with the added or removed node
+    maker = was.producer()
+    before = maker.inputs[0] if maker is not None and maker.inputs else None
+    if maker is not None and before is not None and counterpart_of(before, left, right, pairs) is now:
+        skipped = f"{_operator(maker)} {maker.name!r} before it"
+        return NodeDifference(ChangeKind.WIRING, f"reads {now.name!r} as operand {index} without {skipped}")
     sources = [_source(value, with_maker=now.name == was.name) for value in (now, was)]
     return NodeDifference(ChangeKind.WIRING, f"reads {sources[0]} instead of {sources[1]} as operand {index}")
 
