@@ -11,27 +11,38 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from meanings_cases import MeaningCase, honest, planted
+from meanings_kinds import built, unbuilt, unrelated
 
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
 
+GROUPS: Mapping[str, Callable[[], list[MeaningCase]]] = {
+    "planted": planted, "built": built, "unbuilt": unbuilt, "honest": honest, "unrelated": unrelated,
+}  # fmt: skip
 QUESTION = "does either side interpret an operator differently?"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="cases whose names have one of the words")
-    only = parser.parse_args().only
-    wrong, right = ([c for c in cases if not only or any(w in c.name for w in only)] for cases in (planted(), honest()))
-    told = sum(map(asked, wrong))
-    accused = len(right) - sum(map(asked, right))
-    print(f"{told} of {len(wrong)} differences told; {accused} of {len(right)} others accused")
-    sys.exit(accused > 0 or told < 0.9 * len(wrong))
+    parser.add_argument("--groups", nargs="*", default=list(GROUPS), choices=GROUPS, help="groups of cases")
+    arguments = parser.parse_args()
+    failed = False
+    for group in arguments.groups:
+        only = arguments.only
+        cases = [case for case in GROUPS[group]() if not only or any(word in case.name for word in only)]
+        right = sum(map(asked, cases))
+        told = bool(cases and cases[0].said)
+        said = f"{right} of {len(cases)} differences told" if told else f"{len(cases) - right} of {len(cases)} accused"
+        print(f"{group}: {said}", flush=True)
+        failed |= right < (0.9 if told else 1.0) * len(cases)
+    sys.exit(failed)
 
 
 def asked(case: MeaningCase) -> bool:

@@ -27,11 +27,13 @@ from tensortriage_meanings.subject import Disputed, DisputingSide, disputed, dis
 from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.ends import ENDS
+from tensortriage_meanings.table.instead import INSTEAD
 from tensortriage_meanings.table.operands import OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 from tensortriage_meanings.table.places import PLACES
 from tensortriage_meanings.table.quantizers import QUANTIZERS
 from tensortriage_meanings.table.recurrent import RECURRENT
+from tensortriage_meanings.table.signatures import SIGNATURES
 
 QUESTION = "does either side interpret an operator differently?"
 TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *RECURRENT, *QUANTIZERS)
@@ -121,7 +123,7 @@ def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
 
 def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
     """Try the whole table on a dispute, for so long at most."""
-    found = explained(about.subject, TABLE, PIXELS, seconds=seconds)
+    found = explained(about.subject, TABLE, PIXELS, INSTEAD, SIGNATURES, seconds=seconds)
     if found is None:
         return MeaningTold()
     words = {name: way.words for name, way in found.ways.items()}

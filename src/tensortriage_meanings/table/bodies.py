@@ -305,12 +305,6 @@ BODIES: tuple[MeaningRow, ...] = (
         "write a Clip from 0 to 6 where ReLU6 is meant",
     ),
     body(
-        "Gather",
-        "negative indices were taken as 0, not counted from the end as ONNX's Gather does",
-        "(x, i) => (y) { z = Sub(i, i) n = Less(i, z) j = Where(n, z, i) y = Gather<axis=$axis>(x, j) }",
-        "give indices from 0 on",
-    ),
-    body(
         "Div",
         "a division by 0 gave 0, where ONNX's gives NaN or Inf",
         "(a, b) => (y) { q = Div(a, b) z = Sub(b, b) e = Equal(b, z) o = CastLike(z, q) y = Where(e, o, q) }",

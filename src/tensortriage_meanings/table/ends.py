@@ -1,10 +1,17 @@
-"""Differences at the ends of a type: the conversion of numbers that it does not hold."""
+"""Differences at the ends of a type: numbers that it does not hold, NaN, and what a conversion cuts off."""
+
+from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage_meanings.site import MeaningRow, MeantNode
+from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 from tensortriage_meanings.table.bodies import body
+from tensortriage_meanings.table.calls import call, formal
 
+_PASSING = ("Max", "Min", "Relu", "Clip", "ReduceMax", "ReduceMin", "MaxPool", "Sign", "LeakyRelu")
+"""Operators that kernels write by comparisons, and that pass NaN on by ONNX."""
+_LEAST = -3.0e38
+"""Near the smallest float32: what a maximum begins with."""
 _CURE = "keep the numbers within the type's range (Clip before it), or use a wider type"
 
 
@@ -22,6 +29,28 @@ def _with_zero_point(site: MeantNode) -> bool:
 
 def _signed(site: MeantNode) -> bool:
     return site.dtype(site.node.outputs[0]) == np.int8
+
+
+def _nan(site: MeantNode) -> Iterator[Meaning]:
+    """Yield an operator that passes NaN on, as if one among its operands were a number: ``a > b ? a : b`` is no NaN."""
+    floats = [index for index in range(len(site.node.inputs)) if site.kind(index) == "f"]
+    for words, value in (("0", 0.0), ("the smallest number", _LEAST), ("the largest number", -_LEAST)):
+        steps = "".join(f"n{i} = IsNaN(i{i}) k{i} = CastLike(v, i{i}) w{i} = Where(n{i}, k{i}, i{i}) " for i in floats)
+        yield Meaning(
+            f"a NaN counted as {words}, where ONNX's {site.op_type} passes it on",
+            body=f"{formal(site)} => (y) {{ v = Constant<value_float={value!r}>() {steps}"
+            f"y = {call(site, {index: f'w{index}' for index in floats})} }}",
+            cure="keep NaN out of its inputs, or replace it before (IsNaN and Where)",
+        )
+
+
+def _fraction(site: MeantNode) -> bool:
+    given = site.constant(1)
+    return site.kind(1) == "f" and (given is None or bool((given != np.trunc(given)).any()))
+
+
+def _to_bool(site: MeantNode) -> bool:
+    return site.kind() == "f" and site.dtype(site.node.outputs[0]) == np.bool_
 
 
 ENDS: tuple[MeaningRow, ...] = (
@@ -83,4 +112,28 @@ ENDS: tuple[MeaningRow, ...] = (
         _CURE,
         when=_to_wide,
     ),
+    body(
+        "Cast",
+        "fractions were cut off first, so that numbers between -1 and 1 are false, where ONNX's are true unless 0",
+        "(x) => (y) { i = Cast<to=7>(x) y = Cast<to=9>(i) }",
+        "compare with 0 (Equal and Not) instead of a Cast to bool",
+        when=_to_bool,
+    ),
+    body(
+        "Pow",
+        "its exponent were cut to a whole number",
+        "(x, e) => (y) { i = Cast<to=7>(e) f = CastLike(i, e) y = Pow(x, f) }",
+        "write Exp, Log and Mul, or Sqrt",
+        when=_fraction,
+    ),
+    body(
+        "Clip",
+        "where min is greater than max all became min, not max as ONNX's Clip gives",
+        "(x, a, b) => (y) { m = Min(x, b) y = Max(m, a) }",
+        "keep min below max",
+        when=lambda site: len(site.node.inputs) == 3 and None not in site.node.inputs,
+        since=13,
+    ),
+    MeaningRow(_PASSING, _nan, since=13),
 )
+"""The ends of types, and NaN."""

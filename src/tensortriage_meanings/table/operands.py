@@ -32,14 +32,6 @@ def _epsilon(site: MeantNode) -> Iterator[Meaning]:
                     )
 
 
-def _transposed(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a product with the transposed of a square weight."""
-    for index in (1, 0):
-        given = site.constant(index)
-        if given is not None and given.ndim == 2 and given.shape[0] == given.shape[1] > 1:
-            yield Meaning("its weight were transposed", operands={index: np.ascontiguousarray(given.T)})
-
-
 def _flipped(site: MeantNode) -> Iterator[Meaning]:
     """Yield a convolution whose kernel runs the other way: a true one, where ONNX's is a correlation."""
     given = site.constant(1)
@@ -116,7 +108,6 @@ def _row(ways: Callable[[MeantNode], Iterator[Meaning]], *ops: str, since: int =
 
 OPERANDS: tuple[MeaningRow, ...] = (
     _row(_epsilon, "Add"),
-    _row(_transposed, "MatMul"),
     _row(_flipped, "Conv", "ConvTranspose"),
     _row(_sizes, "Resize", since=11),
     _row(_pad_order, "Pad"),

@@ -55,10 +55,6 @@ CASES = [
         "y = Mod<fmod=1>(x, c) }", "sign of the divisor", X, np.mod(X, 2),
     ),
     (
-        "negative index is 0", "g (int64[n] x) => (float[n] y) { t = Constant<value_floats=[5.0, 6.0, 7.0]>() "
-        "y = Gather(t, x) }", "taken as 0", np.array([-1, 0, 2]), np.array([5, 5, 7]),
-    ),
-    (
         "division by 0", "g (float[n] x) => (float[n] y) { y = Div(x, x) }", "gave 0", X, (X != 0).astype(np.float32)
     ),
     (  # tanh(0.79788456 (x + 0.044715 x^3)) with x = sqrt(2) z
