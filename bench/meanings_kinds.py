@@ -25,6 +25,15 @@ HOT = """i = ArgMax<axis=-1, keepdims=0>(c)
         o = OneHot(i, depth, {values})
         d = Add(o, c)"""
 ATTENTION = "d, pk, pv, qk = Attention<q_num_heads=4, kv_num_heads=4{more}>(c, c, c{mask})"
+SLICES = "p = Slice(c, zero, six, two)\n p1 = Tanh(p)\n q = Softplus(p)\n "
+EDGES = {"zero": np.array([0]), "six": np.array([6]), "two": np.array([2])}
+HALVES = "h2 = Mul(c, two)\n h1 = Round(h2)\n h = Mul(h1, half)\n "
+GROUPED = """k1 = Slice(c, zero, eight, axis)
+        k2 = Tanh(k1)
+        v2 = Softplus(k1)
+        kt = Concat<axis=2>(k2, k2)
+        vt = Concat<axis=2>(v2, v2)
+        d, pk, pv, qk = Attention<q_num_heads=4, kv_num_heads={n}>(c, {k}, {v})"""
 ROUND_3 = "r3 = Mul(c, three)\n r = Round(r3)\n"
 SELECTED = ROUND_3 + "z = {op}(r, one)\n m = Sub(c, one)\n d = Where(z, c, m)"
 UNEVEN = "e = Exp(c)\n ct = Transpose<perm=[0,2,1]>(e)\n s0 = MatMul(c, ct)\n s = Sin(s0)\n "
@@ -81,14 +90,27 @@ BUILT_TOKENS: Sequence[Pair] = (
      ("MatMul", "transposed")),
     ("activations of a GRU not read", LAYER.format(op="GRU", inputs="", more=', activations=["HardSigmoid","Relu"]'),
      LAYER.format(op="GRU", inputs="", more=""), _layer(3), 17, ("GRU", "activations")),
+    ("values of OneHot exchanged", HOT.format(values="values"), HOT.format(values="other"),
+     {"depth": np.array(16), "values": np.array([0, 1], np.float32), "other": np.array([1, 0], np.float32)}, 17,
+     ("OneHot", "values|revers|exchanged")),
+    ("rows repeated in turn", "a = Tile(c, reps)\n d = Slice(a, zero, six, one)",
+     "a = Gather<axis=1>(c, turns)\n d = Slice(a, zero, six, one)",
+     {"reps": np.array([1, 2, 1]), "turns": np.arange(12) // 2, "zero": np.array([0]), "six": np.array([6]),
+      "one": np.array([1])}, 17, ("Tile", "each")),
+    ("negative indices of GatherElements as 0", "d = GatherElements<axis=2>(c, i)", "d = GatherElements<axis=2>(c, j)",
+     {"i": np.arange(192).reshape(2, 6, 16) % 21 - 5, "j": np.maximum(np.arange(192).reshape(2, 6, 16) % 21 - 5, 0)},
+     17, ("GatherElements", "negative")),
+    ("NaN of Max dropped", "n = Sqrt(c)\n m = Max(n, one)\n b = IsNaN(m)\n d = Where(b, c, m)",
+     "n = Sqrt(c)\n b0 = IsNaN(n)\n n0 = Where(b0, one, n)\n d = Max(n0, one)", CHOSEN, 17, ("Max", "NaN")),
+    ("NaN of Relu as 0", "n = Log(c)\n m = Relu(n)\n b = IsNaN(m)\n d = Where(b, c, m)",
+     "n = Log(c)\n b0 = IsNaN(n)\n z = Sub(one, one)\n n0 = Where(b0, z, n)\n d = Relu(n0)", CHOSEN, 17,
+     ("Relu", "NaN")),
 )  # fmt: skip
 BUILT_PICTURES: Sequence[Pair] = (
     ("slope of PRelu at another axis", "d = PRelu(c, slope)", "d = PRelu(c, column)",
      {"slope": normal(3, 12), "column": normal(3, 12, 1)}, 17, ("PRelu", "axis")),
     ("bias of a Conv left out", "d = Conv<kernel_shape=[3,3]>(c, u, b2)", "d = Conv<kernel_shape=[3,3]>(c, u)", U, 17,
      ("Conv_d", "B.* left out")),
-    ("output_padding not read", "d = ConvTranspose<strides=[2,2], output_padding=[1,1]>(c, u)",
-     "d = ConvTranspose<strides=[2,2]>(c, u)", {"u": U["u"]}, 17, ("ConvTranspose", "output_padding")),
     ("alpha of LRN by the size", "k = Mul(c, three)\n d = LRN<size=5, alpha=0.1, beta=0.75>(k)",
      "k = Mul(c, three)\n d = LRN<size=5, alpha=0.5, beta=0.75>(k)", CHOSEN, 17, ("LRN", "alpha")),
     ("activation left out", "k = Conv<kernel_shape=[3,3]>(c, u, b2)\n t = Tanh(k)\n d = Conv<kernel_shape=[3,3]>(t, u)",
@@ -120,9 +142,6 @@ UNBUILT_TOKENS: Sequence[Pair] = (
     ("slice that is not reversed", "d = Slice(c, last, least, one, back)", "d = Identity(c)",
      {"last": np.array([-1]), "least": np.array([-99]), "one": np.array([1]), "back": np.array([-1])}, 17,
      ("Slice", "step|reverse|left out")),
-    ("values of OneHot exchanged", HOT.format(values="values"), HOT.format(values="other"),
-     {"depth": np.array(16), "values": np.array([0, 1], np.float32), "other": np.array([1, 0], np.float32)}, 17,
-     ("OneHot", "values|revers|exchanged")),
     ("parts of a Concat exchanged", "t = Tanh(c)\n b = Concat<axis=-1>(c, t)\n d = MatMul(b, m)",
      "t = Tanh(c)\n b = Concat<axis=-1>(t, c)\n d = MatMul(b, m)", {"m": normal(8, 32, 16, scale=0.3)}, 17,
      ("Concat", "exchanged")),
@@ -135,20 +154,48 @@ UNBUILT_TOKENS: Sequence[Pair] = (
      "q = QuantizeLinear(c, s, z)\n d = DequantizeLinear(q, s, z0)", SHIFTED, 17, ("DequantizeLinear", "zero_point")),
     ("last of three operands left out", "a = Tanh(c)\n b = Exp(a)\n d = Max(c, a, b)", "a = Tanh(c)\n d = Max(c, a)",
      {}, 17, ("Max", "left out")),
-    ("rows repeated in turn", "a = Tile(c, reps)\n d = Slice(a, zero, six, one)",
-     "a = Gather<axis=1>(c, turns)\n d = Slice(a, zero, six, one)",
-     {"reps": np.array([1, 2, 1]), "turns": np.arange(12) // 2, "zero": np.array([0]), "six": np.array([6]),
-      "one": np.array([1])}, 17, ("Tile", "each")),
-    ("negative indices of GatherElements as 0", "d = GatherElements<axis=2>(c, i)", "d = GatherElements<axis=2>(c, j)",
-     {"i": np.arange(192).reshape(2, 6, 16) % 21 - 5, "j": np.maximum(np.arange(192).reshape(2, 6, 16) % 21 - 5, 0)},
-     17, ("GatherElements", "negative")),
     ("scale of a Softmax left out", SQUARE + "k = Mul(s, f)\n t = Softmax(k)\n d = MatMul(t, c)",
      SQUARE + "t = Softmax(s)\n d = MatMul(t, c)", {"f": _one(0.25)}, 17, ("Mul", "left out")),
-    ("NaN of Max dropped", "n = Sqrt(c)\n m = Max(n, one)\n b = IsNaN(m)\n d = Where(b, c, m)",
-     "n = Sqrt(c)\n b0 = IsNaN(n)\n n0 = Where(b0, one, n)\n d = Max(n0, one)", CHOSEN, 17, ("Max", "NaN")),
-    ("NaN of Relu as 0", "n = Log(c)\n m = Relu(n)\n b = IsNaN(m)\n d = Where(b, c, m)",
-     "n = Log(c)\n b0 = IsNaN(n)\n z = Sub(one, one)\n n0 = Where(b0, z, n)\n d = Relu(n0)", CHOSEN, 17,
-     ("Relu", "NaN")),
+    ("largest of TopK not read", "t, i = TopK<axis=-1, largest=0, sorted=1>(c, k)\n d = Concat<axis=-1>(t, t)",
+     "t, i = TopK<axis=-1, sorted=1>(c, k)\n d = Concat<axis=-1>(t, t)", {"k": np.array([8])}, 17,
+     ("TopK", "largest")),
+    ("equation of an Einsum transposed", SLICES + 'm = Einsum<equation="bij,bkj->bik">(p, q)\n d = MatMul(m, c)',
+     SLICES + 'm = Einsum<equation="bij,bjk->bik">(p, q)\n d = MatMul(m, c)', EDGES, 17,
+     ("Einsum", "transposed|equation")),
+    ("lengths of ReverseSequence not read", "d = ReverseSequence<batch_axis=0, time_axis=1>(c, lens)",
+     "d = ReverseSequence<batch_axis=0, time_axis=1>(c, full)",
+     {"lens": np.array([3, 5]), "full": np.array([6, 6])}, 17, ("ReverseSequence", "sequence_lens|length")),
+    ("halves of a Split exchanged", "p, q = Split<axis=2>(c)\n e = Exp(p)\n d = Concat<axis=2>(e, q)",
+     "q, p = Split<axis=2>(c)\n e = Exp(p)\n d = Concat<axis=2>(e, q)", {}, 13, ("Split", "exchanged|order")),
+    ("weight of a Gemm not transposed", "f = Reshape(c, flat)\n g = Gemm<transB=1>(f, m)\n d = Reshape(g, back)",
+     "f = Reshape(c, flat)\n g = Gemm(f, m)\n d = Reshape(g, back)",
+     {"flat": np.array([12, 16]), "back": np.array([2, 6, 16]), "m": normal(8, 16, 16, scale=0.3)}, 17,
+     ("Gemm", "transB|transposed")),
+    ("epsilon outside of the root", "d = LayerNormalization<epsilon=0.1>(c, g, s)",
+     "m = ReduceMean<axes=[2]>(c)\n z = Sub(c, m)\n z2 = Mul(z, z)\n v1 = ReduceMean<axes=[2]>(z2)\n r = Sqrt(v1)\n"
+     " r1 = Add(r, tenth)\n n = Div(z, r1)\n n1 = Mul(n, g)\n d = Add(n1, s)", NORMED | {"tenth": _one(0.1)}, 17,
+     ("LayerNormalization", "epsilon")),
+    ("ties of a quantizer away from zero", HALVES + "q = QuantizeLinear(h, one, z)\n d = DequantizeLinear(q, one, z)",
+     HALVES + "a = Abs(h)\n a1 = Add(a, half)\n f = Floor(a1)\n n = Sign(h)\n d = Mul(f, n)",
+     {"two": _one(2), "half": _one(0.5), "one": _one(1), "z": np.array(0, np.int8)}, 17, ("QuantizeLinear", "ties")),
+    ("bounds of Clip as whole numbers", "d = Clip(c, lo, hi)", "d = Clip(c, zero, one)",
+     {"lo": _one(-0.7), "hi": _one(1.6), "zero": _one(0), "one": _one(1)}, 17, ("Clip", "whole|integer")),
+    ("first of the batch alone", "d = MatMul(c, m)", "p = MatMul(c, m)\n d = Mul(p, first)",
+     {"m": normal(8, 16, 16, scale=0.3), "first": np.array([1, 0], np.float32).reshape(2, 1, 1)}, 17,
+     ("axis 0|batch", "first|index|row|indices")),
+    ("exclusive of CumSum not read", "d = CumSum<exclusive=1>(c, one)", "d = CumSum(c, one)", {"one": np.array(1)}, 17,
+     ("CumSum", "exclusive")),
+    ("reduction of a ScatterElements not read", 'd = ScatterElements<axis=1, reduction="max">(c, i, u2)',
+     "d = ScatterElements<axis=1>(c, i, u2)",
+     {"i": np.zeros((2, 1, 16), np.int64), "u2": normal(8, 2, 1, 16)}, 18, ("ScatterElements", "reduction")),
+    ("negative start of a Slice as 0", "p = Slice(c, start, end, one)\n d = Concat<axis=1>(p, p)",
+     "p = Slice(c, start0, end0, one)\n d = Concat<axis=1>(p, p)",
+     {"start": np.array([-3]), "end": np.array([99]), "start0": np.array([0]), "end0": np.array([3]),
+      "one": np.array([1])}, 17, ("Slice", "start|negative")),
+    ("heads of keys in turn", GROUPED.format(n=2, k="k2", v="v2"),
+     GROUPED.format(n=4, k="kt", v="vt"),
+     {"zero": np.array([0]), "eight": np.array([8]), "axis": np.array([2])}, 23,
+     ("Attention", "heads")),
 )  # fmt: skip
 UNBUILT_PICTURES: Sequence[Pair] = (
     ("scale and shift exchanged", "d = InstanceNormalization(c, g, s)", "d = InstanceNormalization(c, s, g)",
@@ -168,6 +215,21 @@ UNBUILT_PICTURES: Sequence[Pair] = (
      "column": normal(3, 12, 1)}, 17, ("Add", "axis")),
     ("factor of the first channel for all", "d = Mul(c, f)", "d = Mul(c, f1)",
      {"f": normal(3, 8, 1, 1), "f1": np.full((8, 1, 1), normal(3, 8, 1, 1)[0, 0, 0])}, 17, ("Mul", "first")),
+    ("groups of a normalization", "d = GroupNormalization<num_groups=4>(c, g, s)",
+     "d = GroupNormalization<num_groups=1>(c, g, s)", {"g": 1 + normal(3, 8, scale=0.3), "s": normal(4, 8)}, 21,
+     ("GroupNormalization", "num_groups")),
+    ("end of the padding not counted", "d = AveragePool<kernel_shape=[3,3], pads=[1,1,1,1], count_include_pad=1>(c)",
+     "l = Pad(c, begin)\n d = AveragePool<kernel_shape=[3,3], pads=[0,0,1,1]>(l)",
+     {"begin": np.array([0, 0, 1, 1, 0, 0, 0, 0])}, 17, ("AveragePool", "pad")),
+    ("mean and variance exchanged", "d = BatchNormalization(c, g, s, m, v)", "d = BatchNormalization(c, g, s, v, m)",
+     {"g": 1 + normal(3, 8, scale=0.2), "s": normal(4, 8), "m": np.abs(normal(5, 8)), "v": np.abs(normal(6, 8))}, 15,
+     ("BatchNormalization", "exchanged")),
+    ("statistics of the whole batch", "d = InstanceNormalization(c, g, s)",
+     "m = ReduceMean<axes=[0,2,3]>(c)\n z = Sub(c, m)\n z2 = Mul(z, z)\n v1 = ReduceMean<axes=[0,2,3]>(z2)\n"
+     " e = Add(v1, eps)\n rt = Sqrt(e)\n n = Div(z, rt)\n gg = Reshape(g, col)\n ss = Reshape(s, col)\n"
+     " n1 = Mul(n, gg)\n d = Add(n1, ss)",
+     {"g": 1 + normal(3, 8, scale=0.2), "s": normal(4, 8), "eps": _one(1e-5), "col": np.array([1, 8, 1, 1])}, 17,
+     ("InstanceNormalization", "batch")),
     ("ceil_mode not read", "d = MaxPool<kernel_shape=[3,3], strides=[2,2], ceil_mode=1>(c)",
      "d = MaxPool<kernel_shape=[3,3], strides=[2,2]>(c)", {}, 17, ("MaxPool", "ceil_mode")),
 )  # fmt: skip
