@@ -168,23 +168,30 @@ def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told
 def _sentence(about: Disputed, found: MeaningFound) -> str:
     """Return the difference in meaning, the side that has it, ONNX's own meaning, and the cure."""
     graph = about.subject.model.graph
-    said = "; ".join(_named(graph, found.ways))
+    said = "; ".join(f"{nodes} as if {words}" for nodes, words in _named(graph, found.ways))
     words = f"{about.who.name} computes {said}: with that change, the model gives its numbers"
     if found.equals:
-        others = [" and ".join(dict.fromkeys(way.words for way in ways.values())) for ways in found.equals]
+        others = [_other(graph, ways, found.ways) for ways in found.equals]
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
         words += f" (on these inputs as well as if {'; or if '.join(others[:_MOST_TOLD])}{more})"
     cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in found.ways.items()))
     return f"{words}. {about.who.side.value}{cures}"
 
 
-def _named(graph: Graph, ways: Ways) -> Iterator[str]:
+def _named(graph: Graph, ways: Ways) -> Iterator[tuple[str, str]]:
+    """Yield nodes and how they are computed, as the rest of a sentence after "as if"."""
     by_words: dict[str, list[str]] = {}
     for name, way in ways.items():
         op = graph.node(name).op_type if name in graph else ""
         by_words.setdefault(way.words, []).append(f"{op} '{name}'")
     for words, nodes in by_words.items():
-        yield f"{enumeration(nodes)} as if {words}"
+        yield enumeration(nodes), words
+
+
+def _other(graph: Graph, ways: Ways, told: Ways) -> str:
+    """Return an equal explanation, with its nodes where they are others than those that are told."""
+    elsewhere = ways.keys() != told.keys()
+    return " and ".join(f"at {nodes} {words}" if elsewhere else words for nodes, words in _named(graph, ways))
 
 
 def _change(name: str, way: Meaning) -> str:

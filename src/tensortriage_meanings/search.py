@@ -190,6 +190,8 @@ class _Search:
         self.tried += 1
         try:
             model = self._rewriter.rewritten(ways)
+            if any(map(_may_empty, ways.values())) and _is_empty(model, self._subject.shapes):
+                return None
             return model, self._subject.run(model)
         except (TriageError, ValueError, TypeError, RuntimeError):
             return None
@@ -234,6 +236,16 @@ class _Search:
             if without is not None and self._subject.distance(without[1]) <= 2.0 * own:
                 kept = fewer
         return kept
+
+
+def _may_empty(way: Meaning) -> bool:
+    """Return whether a way may change sizes: inputs elsewhere, or other whole numbers."""
+    return bool(way.inputs) or any(array.dtype.kind == "i" for array in way.operands.values())
+
+
+def _is_empty(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Return whether values have no elements: kernels may end the process there (ONNX Runtime's MatMul, by SIGFPE)."""
+    return any(0 in (spec.shape or ()) for spec in _specs(model, shapes, refine=True).values())
 
 
 def _is_alone(ways: Ways) -> bool:
@@ -283,9 +295,9 @@ def sites_of(
         yield from groups.values()
 
 
-def _specs(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> Mapping[str, ValueSpec]:
+def _specs(model: Model, shapes: Mapping[str, tuple[int, ...]], *, refine: bool = False) -> Mapping[str, ValueSpec]:
     fed = {spec.name: shapes[spec.name] for spec in model.inputs if shapes.get(spec.name, spec.shape) != spec.shape}
-    return value_specs(with_input_shapes(model, fed), refine=True) if fed else value_specs(model)
+    return value_specs(with_input_shapes(model, fed) if fed else model, refine=refine or bool(fed))
 
 
 def _key(op_type: str, way: Meaning) -> str:

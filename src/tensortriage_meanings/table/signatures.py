@@ -132,10 +132,11 @@ def _passed_on(site: MeantNode) -> Iterator[Meaning]:
     for index, value in enumerate(site.node.inputs[: None if site.broadcasts else 1]):
         if value is None or made is None or site.shape(index) != made or site.dtype(value) != kind:
             continue
-        one_of_two = site.broadcasts and len(site.node.inputs) == 2
-        what = f"its input {site.input_name(1 - index)}" if one_of_two else "it"
+        two = site.broadcasts and len(site.node.inputs) == 2
+        what = f"its input {site.input_name(1 - index)}" if two else "it"
+        rest = "" if len(site.node.inputs) == 1 else f": the result is its input {site.input_name(index)}"
         yield Meaning(
-            f"{what} were left out, the result its input {site.input_name(index)}",
+            f"{what} were left out{rest}",
             body=f"{formal(site)} => (y) {{ y = Identity(i{index}) }}",
             cure="leave that node out",
             alone=True,
