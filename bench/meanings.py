@@ -11,10 +11,11 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from meanings_cases import MeaningCase, honest, planted
+from meanings_engines import EngineCase, engines, sound_engines
 from meanings_kinds import built, unbuilt, unrelated
 
 from tensortriage.diagnose.state.verdict import Verdict
@@ -22,8 +23,10 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
 
-GROUPS: Mapping[str, Callable[[], list[MeaningCase]]] = {
-    "planted": planted, "built": built, "unbuilt": unbuilt, "honest": honest, "unrelated": unrelated,
+Case = MeaningCase | EngineCase
+GROUPS: Mapping[str, Callable[[], Sequence[Case]]] = {
+    "planted": planted, "built": built, "unbuilt": unbuilt, "engines": engines,
+    "honest": honest, "unrelated": unrelated, "sound-engines": sound_engines,
 }  # fmt: skip
 QUESTION = "does either side interpret an operator differently?"
 
@@ -45,7 +48,7 @@ def main() -> None:
     sys.exit(failed)
 
 
-def asked(case: MeaningCase) -> bool:
+def asked(case: Case) -> bool:
     """Print what is said of a case; return whether it is right."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
@@ -58,6 +61,8 @@ def asked(case: MeaningCase) -> bool:
             )
         )  # fmt: skip
     found = said(verdict)
+    if case.said and isinstance(case, EngineCase):  # patterns of the error tell some of these
+        found = words_of(verdict)
     right = not found if not case.said else all(re.search(word, found) for word in case.said)
     seconds = time.perf_counter() - began
     step = next((each for each in verdict.steps if each.question == QUESTION), None)
@@ -73,7 +78,12 @@ def said(verdict: Verdict) -> str:
     """Return what is said of a meaning; empty where none is."""
     step = next((each for each in verdict.steps if each.question == QUESTION), None)
     known = step is not None and step.answer.startswith("yes")
-    return f"{verdict.summary} {' '.join(each.reason for each in verdict.culprits)}" if known else ""
+    return words_of(verdict) if known else ""
+
+
+def words_of(verdict: Verdict) -> str:
+    """Return the summary of a verdict and the reasons of its culprits."""
+    return f"{verdict.summary} {' '.join(each.reason for each in verdict.culprits)}"
 
 
 if __name__ == "__main__":

@@ -142,13 +142,13 @@ class _Search:
         if self._before == 0.0:
             return None
         groups, singles = self._groups, list[Ways]()
-        for table in self._tables:
+        for number, table in enumerate(self._tables, 1):
             more = list(sites_of(self._rewriter, table, subject.shapes))
             groups += more
             alone = [{name: way} for group in more if len(group) > 1 for name, way in group.items()]
             for ways in (more, alone):
                 if found := self._fitting(ways):
-                    return self._told(found)
+                    return self._told([*found, *self._fitting(self._at(found[0].ways, self._tables[number:]))])
             singles += alone
         together = [ways for ways in (*groups, *singles) if not _is_alone(ways)]
         for _ in range(MOST_TOGETHER - 1):
@@ -162,6 +162,11 @@ class _Search:
             ):
                 return self._told(found)
         return None
+
+    def _at(self, told: Ways, tables: Sequence[Sequence[MeaningRow]]) -> list[Ways]:
+        """Return the ways of further tables at the nodes that are told: they may fit as well."""
+        groups = (group for table in tables for group in sites_of(self._rewriter, table, self._subject.shapes))
+        return [{name: group[name] for name in told} for group in groups if told.keys() <= group.keys()]
 
     def _fitting(self, candidates: Sequence[Ways], before: float = math.inf) -> list[Fitting]:
         """Return the candidates that the judge confirms."""

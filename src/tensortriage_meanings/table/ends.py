@@ -44,9 +44,23 @@ def _nan(site: MeantNode) -> Iterator[Meaning]:
         )
 
 
-def _fraction(site: MeantNode) -> bool:
-    given = site.constant(1)
-    return site.kind(1) == "f" and (given is None or bool((given != np.trunc(given)).any()))
+def _rounded_otherwise(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a quantizer of one scale that rounds otherwise than to the even neighbour."""
+    scale = site.shape(1)
+    if scale is None or np.prod(scale) != 1:
+        return
+    for words, steps in {
+        "ties were rounded away from zero": "a = Abs(q) b = Add(a, h) f = Floor(b) g = Sign(q) w = Mul(f, g)",
+        "ties were rounded up": "b = Add(q, h) w = Floor(b)",
+        "numbers were cut off toward zero": "a = Abs(q) f = Floor(a) g = Sign(q) w = Mul(f, g)",
+        "numbers were rounded down": "w = Floor(q)",
+    }.items():
+        yield Meaning(
+            f"{words}, not to the nearest, ties to the even neighbour",
+            body=f"{formal(site)} => (y) {{ q = Div(i0, i1) h0 = Constant<value_float=0.5>() "
+            f"h = CastLike(h0, q) {steps} m = Mul(w, i1) y = {call(site, {0: 'm'})} }}",
+            cure="add half a step before it, or let the file's quantizer be that of the device",
+        )
 
 
 def _to_bool(site: MeantNode) -> bool:
@@ -120,13 +134,6 @@ ENDS: tuple[MeaningRow, ...] = (
         when=_to_bool,
     ),
     body(
-        "Pow",
-        "its exponent were cut to a whole number",
-        "(x, e) => (y) { i = Cast<to=7>(e) f = CastLike(i, e) y = Pow(x, f) }",
-        "write Exp, Log and Mul, or Sqrt",
-        when=_fraction,
-    ),
-    body(
         "Clip",
         "where min is greater than max all became min, not max as ONNX's Clip gives",
         "(x, a, b) => (y) { m = Min(x, b) y = Max(m, a) }",
@@ -134,6 +141,7 @@ ENDS: tuple[MeaningRow, ...] = (
         when=lambda site: len(site.node.inputs) == 3 and None not in site.node.inputs,
         since=13,
     ),
+    MeaningRow(("QuantizeLinear",), _rounded_otherwise, since=13),
     MeaningRow(_PASSING, _nan, since=13),
 )
 """The ends of types, and NaN."""

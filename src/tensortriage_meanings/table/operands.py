@@ -91,6 +91,7 @@ def _misfolded(site: MeantNode) -> Iterator[Meaning]:
         "its shift were left out": (2, np.zeros_like(shift)),
         "it divided by the variance, not by its root": (4, variance**2 - epsilon),
         "it divided by variance + epsilon, not by its root": (4, (variance + epsilon) ** 2 - epsilon),
+        "its epsilon were added to the root, not under it": (4, (np.sqrt(variance) + epsilon) ** 2 - epsilon),
     }
     made_by = site.made_by("Conv", "ConvTranspose")
     bias = array_of(made_by.inputs[2]) if made_by is not None and len(made_by.inputs) > 2 else None

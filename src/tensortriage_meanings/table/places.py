@@ -116,6 +116,46 @@ def _transposed(site: MeantNode) -> Iterator[Meaning]:
         )
 
 
+def _heads_in_turn(site: MeantNode) -> Iterator[Meaning]:
+    """Yield an Attention whose heads of keys are repeated in turn, where each serves neighbouring heads of queries."""
+    queries, keys, rank = site.attribute("q_num_heads"), site.attribute("kv_num_heads"), site.rank()
+    if rank == 4:
+        shapes = site.shape(0), site.shape(1)
+        queries, keys = (None if shape is None else shape[1] for shape in shapes)
+    if not queries or not keys or keys == 1 or queries % keys or queries == keys:
+        return
+    axis = 1 if rank == 4 else 2
+    made = ", ".join(f"y{index}" for index in range(len(site.node.outputs)))
+    parts = " ".join(f"k{i} = Concat<axis={axis}>({', '.join([f'i{i}'] * (queries // keys))})" for i in (1, 2))
+    text = call(site, {1: "k1", 2: "k2"}).replace(f"kv_num_heads={keys}", f"kv_num_heads={queries}")
+    yield Meaning(
+        f"head n of the queries took head n modulo {keys} of the keys, not that of its group of {queries // keys}",
+        body=f"{formal(site)} => ({made}) {{ {parts} {made} = {text} }}",
+        cure="repeat keys and values before it (Unsqueeze, Expand, Reshape)",
+    )
+
+
+def _begins_elsewhere(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a Slice along one axis that begins elsewhere, of the same size: at 0, or next to where it should."""
+    shape, made, start, axis = site.shape(), site.made(), site.constant(1), site.constant(3)
+    if (
+        shape is None
+        or made is None
+        or start is None
+        or start.size != 1
+        or axis is None
+        or site.constant(4) is not None
+    ):
+        return
+    along = int(axis.reshape(-1)[0]) % len(shape)
+    now = int(start.reshape(-1)[0])
+    begin, size = now + shape[along] if now < 0 else now, made[along]
+    for other in dict.fromkeys((0, begin - 1, begin + 1, shape[along] - size)):
+        if other != begin and 0 <= other <= shape[along] - size:
+            operands = {index: np.full_like(start, value) for index, value in ((1, other), (2, other + size))}
+            yield Meaning(f"it began at {other}, not at {begin} (starts {now})", operands=operands)
+
+
 def _in_turn(site: MeantNode) -> Iterator[Meaning]:
     """Yield a Tile that repeats each element next to itself (PyTorch's repeat_interleave), not all of them in turn."""
     shape, repeats = site.shape(), site.constant(1)
@@ -144,7 +184,9 @@ def _from_the_end(site: MeantNode) -> Iterator[Meaning]:
 
 
 PLACES: tuple[MeaningRow, ...] = (
-    MeaningRow(("MatMul",), _transposed),
+    MeaningRow(("MatMul", "Einsum", "Attention", *BROADCASTING), _transposed),
+    MeaningRow(("Attention",), _heads_in_turn),
+    MeaningRow(("Slice",), _begins_elsewhere, since=10),
     MeaningRow(("Tile",), _in_turn),
     MeaningRow(("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"), _from_the_end, since=10),
     MeaningRow(("SpaceToDepth",), _by_channel),

@@ -13,7 +13,7 @@ import onnx
 
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 from tensortriage_meanings.table.attributes import shown
-from tensortriage_meanings.table.calls import formal
+from tensortriage_meanings.table.calls import call, formal
 
 _OPTIONAL = onnx.defs.OpSchema.FormalParameterOption.Optional
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
@@ -161,6 +161,42 @@ def _exchanged(site: MeantNode) -> Iterator[Meaning]:
             )
 
 
+def _results_exchanged(site: MeantNode) -> Iterator[Meaning]:
+    """Yield two results of one type and size in each other's places."""
+    made = [index for index, value in enumerate(site.node.outputs) if value.name]
+    for one, other in itertools.combinations(made[:_MOST_EXCHANGED], 2):
+        kinds = [site.dtype(site.node.outputs[index]) for index in (one, other)]
+        if kinds[0] is None or kinds[0] != kinds[1] or site.made(one) != site.made(other):
+            continue
+        names = [f"y{index}" for index in range(len(site.node.outputs))]
+        shown = list(names)
+        shown[one], shown[other] = names[other], names[one]
+        yield Meaning(
+            f"its results {one} and {other} were exchanged",
+            body=f"{formal(site)} => ({', '.join(shown)}) {{ {', '.join(names)} = {call(site)} }}",
+            cure="exchange those results",
+        )
+
+
+def _cut(site: MeantNode) -> Iterator[Meaning]:
+    """Yield single numbers that are cut to whole ones: bounds, exponents, factors that are read as integers."""
+    cut: dict[int, np.ndarray] = {}
+    for index in range(len(site.node.inputs)):
+        given = site.constant(index)
+        if given is not None and given.size == 1 and given.dtype.kind == "f" and (given != np.trunc(given)).any():
+            cut[index] = np.trunc(given)
+            yield Meaning(f"its input {site.input_name(index)} were cut to a whole number ({cut[index].item():g}, not "
+                          f"{given.item():g})", operands={index: cut[index]})  # fmt: skip
+    if len(cut) > 1:
+        names = " and ".join(site.input_name(index) for index in cut)
+        yield Meaning(f"its inputs {names} were cut to whole numbers", operands=cut)
+    for name in site.node.attributes if site.schema is not None else ():
+        number = site.attribute(name) if site.gives(name) else None
+        if isinstance(number, float) and number != int(number):
+            yield Meaning(f"{name} were {int(number)}, cut to a whole number, not {number:g}",
+                          attributes={name: float(int(number))})  # fmt: skip
+
+
 def _first_for_all(site: MeantNode) -> Iterator[Meaning]:
     """Yield constants with a number for each index of one axis, of which the first stands for all."""
     firsts: dict[int, np.ndarray] = {}
@@ -194,8 +230,8 @@ def _in_another_order(site: MeantNode) -> Iterator[Meaning]:
 SIGNATURES: tuple[MeaningRow, ...] = tuple(
     MeaningRow((), ways)
     for ways in (
-        _not_read, _switched, _left_out, _exchanged, _other_axes, _first_for_all, _numbers, _reversed_lists,
-        _in_another_order,
+        _not_read, _switched, _left_out, _exchanged, _results_exchanged, _other_axes, _first_for_all, _numbers, _cut,
+        _reversed_lists, _in_another_order,
     )
 )  # fmt: skip
 """Rows about every operator, the likeliest first."""

@@ -65,10 +65,21 @@ def test_a_cast_to_bool_that_cuts_fractions_off():
     assert run(meant(one, ENDS, "fractions were cut off"), x=x).tolist() == [False, False, False, True]
 
 
-def test_an_exponent_that_is_cut():
-    one = model("g (float[n] x) => (float[n] y) <float e = {2.5}> { y = Pow(x, e) }")
-    x = np.array([2, 3], np.float32)
-    assert run(meant(one, ENDS, "whole number"), x=x).tolist() == [4, 9]
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("away from zero", [-3, -2, 1, 2, 3]),
+        ("rounded up", [-2, -1, 1, 2, 3]),
+        ("cut off", [-2, -1, 0, 1, 2]),
+        ("rounded down", [-3, -2, 0, 1, 2]),
+    ],
+)
+def test_quantizers_that_round_otherwise(words, expected):
+    constants = "s = Constant<value_float=0.5>() z = Constant<value=int8 {1}>()"
+    one = model(f"g (float[n] x) => (int8[n] y) {{ {constants} y = QuantizeLinear(x, s, z) }}")
+    x = np.array([-2.5, -1.5, 0.5, 1.5, 2.5], np.float32) / 2
+    assert run(one, x=x).tolist() == [-1, -1, 1, 3, 3]  # -2, -2, 0, 2, 2 from zero point 1 on
+    assert run(meant(one, ENDS, words), x=x).tolist() == [each + 1 for each in expected]
 
 
 def test_bounds_that_cross():

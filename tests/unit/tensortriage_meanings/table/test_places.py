@@ -78,3 +78,26 @@ def test_tiles_next_to_themselves():
 def test_negative_indices_as_0(call, expected):
     one = model("g (int64[3] i) => (float[3] y) <float[3] t = {5, 6, 7}, float[3] u = {1, 2, 3}> { y = " + call + " }")
     assert run(meant(one, PLACES, "taken as 0"), i=np.array([-1, 0, 2])).tolist() == expected
+
+
+def test_heads_of_keys_in_turn():
+    """Without a difference between queries and keys an Attention gives the mean of the values: here each head's own."""
+    one = model(
+        "g (float[1,1,4] q, float[1,1,2] k, float[1,1,2] v) => (float[1,1,4] y) "
+        "{ y = Attention<q_num_heads=4, kv_num_heads=2>(q, k, v) }", opset=23,
+    )  # fmt: skip
+    fed = {"q": np.ones((1, 1, 4), np.float32), "k": np.ones((1, 1, 2), np.float32)}
+    v = np.array([[[5, 7]]], np.float32)
+    assert run(one, **fed, v=v).ravel().tolist() == [5, 5, 7, 7]
+    assert run(meant(one, PLACES, "modulo 2"), **fed, v=v).ravel().tolist() == [5, 7, 5, 7]
+
+
+def test_a_slice_that_begins_elsewhere():
+    one = model(
+        "g (float[6] x) => (float[2] y) <int64[1] a = {-3}, int64[1] b = {5}, int64[1] axis = {0}> "
+        "{ y = Slice(x, a, b, axis) }"
+    )
+    x = np.arange(6, dtype=np.float32)
+    assert run(one, x=x).tolist() == [3, 4]
+    for begin in (0, 2, 4):
+        assert run(meant(one, PLACES, f"began at {begin}, not at 3"), x=x).tolist() == [begin, begin + 1]

@@ -42,6 +42,9 @@ def exp(x, alpha):
         (net("Sub(f, x)", "float[3] f = {1,2,3}"), "its inputs A and B were exchanged", X - [1, 2, 3]),
         (net("Mul(x, f)", "float[3] f = {2,3,4}"), "the first number of its input B (2) stood for all 3", 2 * X),
         (net("Mul(x, f)", "float[3] f = {2,3,4}"), "the numbers of its input B were reversed", X * [4, 3, 2]),
+        (net("Pow(x, e)", "float e = {2.5}"), "its input Y were cut to a whole number (2, not 2.5)", X**2),
+        (net("Clip(x, l, h)", "float l = {-0.7}, float h = {1.8}"), "inputs min and max were cut", np.clip(X, 0, 1)),
+        (net("Elu<alpha=1.5>(x)"), "alpha were 1, cut to a whole number, not 1.5", exp(X, 1.0)),
         (net("Tile(x, r)", "int64[2] r = {1, 2}", result="float[a,b]"), "its input repeats were reversed",
          np.tile(X, (2, 1))),
     ],
@@ -63,6 +66,12 @@ def test_scales_and_zero_points_of_the_first_channel_alone_and_together():
     ):
         made = run(meant(model(text), SIGNATURES, said), q=q)
         assert made.tolist() == ((q.astype(np.float32) - zero) * scale).tolist()
+
+
+def test_results_in_each_others_places():
+    one = model("g (float[2,4] x) => (float[2,2] y, float[2,2] z) { y, z = Split<axis=1>(x) }", opset=13)
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    assert run(meant(one, SIGNATURES, "its results 0 and 1 were exchanged"), x=x).tolist() == x[:, 2:].tolist()
 
 
 def test_lists_by_axis_in_the_other_order():
