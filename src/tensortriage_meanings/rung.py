@@ -31,12 +31,13 @@ from tensortriage_meanings.table.instead import INSTEAD
 from tensortriage_meanings.table.operands import OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 from tensortriage_meanings.table.places import PLACES
+from tensortriage_meanings.table.pools import POOLS
 from tensortriage_meanings.table.quantizers import QUANTIZERS
 from tensortriage_meanings.table.recurrent import RECURRENT
 from tensortriage_meanings.table.signatures import SIGNATURES
 
 QUESTION = "does either side interpret an operator differently?"
-TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *RECURRENT, *QUANTIZERS)
+TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *POOLS, *RECURRENT, *QUANTIZERS)
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )

@@ -93,39 +93,23 @@ def _flattened(site: MeantNode) -> Iterator[Meaning]:
         )
 
 
-def _padded_with_zeros(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a MaxPool whose border counts as 0, where ONNX leaves it out."""
-    given = site.attribute("pads")
-    if not given or not any(given) or len(site.node.outputs) > 1:
-        return
-    half = len(given) // 2
-    both = [0, 0, *given[:half], 0, 0, *given[half:]]
-    kept = {name: site.attribute(name) for name in ("kernel_shape", "strides", "dilations", "ceil_mode")}
-    settings = ", ".join(
-        f"{name}={list(v) if isinstance(v, list | tuple) else v}" for name, v in kept.items() if v is not None
-    )
-    yield Meaning(
-        "the border counted as 0, which is not in the window by ONNX",
-        body=f"(x) => (y) {{ p = Constant<value_ints={both}>() l = Pad(x, p) y = MaxPool<{settings}>(l) }}",
-        cure="write a Pad with the number that the border is to be, and pads of 0",
-    )
-
-
 def _by_batch(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a BatchNormalization by the statistics of its own batch."""
+    """Yield a normalization by the statistics of the whole batch."""
     rank, epsilon = site.rank(), site.attribute("epsilon")
-    if rank is None or site.attribute("training_mode"):
+    if rank is None or site.attribute("training_mode") or len(site.node.outputs) > 1:
         return
+    stored = site.op_type == "BatchNormalization"
     axes = [0, *range(2, rank)]
     column = [1, -1, *[1] * (rank - 2)]
     yield Meaning(
-        "it took mean and variance of its own batch, as in training, not those that are stored",
-        body=f"(x, g, b, m, v) => (y) {{ a = Constant<value_ints={axes}>() c = Constant<value_ints={column}>() "
-        "mean = ReduceMean(x, a) d = Sub(x, mean) q = Mul(d, d) var = ReduceMean(q, a) "
-        f"e0 = Constant<value_float={epsilon}>() e = CastLike(e0, x) w = Add(var, e) s = Sqrt(w) n = Div(d, s) "
-        "gg = Reshape(g, c) bb = Reshape(b, c) r = Mul(n, gg) y = Add(r, bb) }",
+        "it took mean and variance of its own batch, "
+        + ("as in training, not those that are stored" if stored else "not of each sample"),
+        body=f"{formal(site)} => (y) {{ a = Constant<value_ints={axes}>() c = Constant<value_ints={column}>() "
+        "mean = ReduceMean(i0, a) d = Sub(i0, mean) q = Mul(d, d) var = ReduceMean(q, a) "
+        f"e0 = Constant<value_float={epsilon}>() e = CastLike(e0, i0) w = Add(var, e) s = Sqrt(w) n = Div(d, s) "
+        "gg = Reshape(i1, c) bb = Reshape(i2, c) r = Mul(n, gg) y = Add(r, bb) }",
         since=18,
-        cure="put the network into evaluation mode (model.eval()) before it is run or exported",
+        cure="put the network into evaluation mode (model.eval()) before it is run or exported" if stored else "",
     )
 
 
@@ -281,7 +265,6 @@ BODIES: tuple[MeaningRow, ...] = (
         ROUNDED,
     ),
     body("Floor", "numbers were rounded to the nearest whole one, not down", "(x) => (y) { y = Round(x) }", ROUNDED),
-    MeaningRow(("MaxPool",), _padded_with_zeros),
     body(
         "Erf",
         "GELU were its tanh approximation, not the exact one with Erf",
@@ -334,7 +317,7 @@ BODIES: tuple[MeaningRow, ...] = (
         "keep the divisor away from 0",
         when=_floating,
     ),
-    MeaningRow(("BatchNormalization",), _by_batch),
+    MeaningRow(("BatchNormalization", "InstanceNormalization"), _by_batch),
     MeaningRow(("ReduceMean",), _unbiased),
     MeaningRow(("LayerNormalization", "InstanceNormalization"), _outside),
 )

@@ -57,8 +57,11 @@ def _switched(site: MeantNode) -> Iterator[Meaning]:
 
 
 def _numbers(site: MeantNode) -> Iterator[Meaning]:
-    """Yield each factor or summand as 0 and as 1: what a program takes that leaves it out or has another default."""
+    """Yield each factor, summand and count as it is in a program that leaves it out: 0 or 1."""
     for name, known in ({} if site.schema is None else site.schema.attributes).items():
+        count = site.attribute(name) if known.type == _KINDS.INT else None
+        if isinstance(count, int) and count > 1:
+            yield Meaning(f"{name} were 1, not {count}", attributes={name: 1})
         given = site.attribute(name) if known.type == _KINDS.FLOAT else None
         for other in (1.0, 0.0) if given is not None else ():
             if other != given:
