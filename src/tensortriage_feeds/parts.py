@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tensortriage_feeds.memory import memory_of
 from tensortriage_feeds.returned_numbers import stored_type
 from tensortriage_feeds.transforms import Transform, of_input
 
@@ -20,7 +21,7 @@ def part_of(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None
         theirs: The tensor that arrives; its shape may differ.
     """
     if mine.shape == theirs.shape:
-        return _other_rows(name, mine, theirs) or _other_bytes(name, mine, theirs)
+        return _other_rows(name, mine, theirs) or _other_bytes(name, mine, theirs) or memory_of(name, mine, theirs)
     return _cut_or_padded(name, mine, theirs)
 
 
@@ -46,6 +47,9 @@ def _other_bytes(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform |
     """Return the type of the numbers whose bytes arrive, as many as there is room for; None for its own."""
     if mine.dtype.kind != "f" or mine.size < _LEAST_IN_ROW:
         return None
+    if theirs.dtype == mine.dtype and np.array_equal(theirs.byteswap(), mine):
+        words, cure = "has the bytes of each number in reverse", "read {x} in the byte order that its file has"
+        return of_input(name, "other-bytes", words, lambda _: theirs, cure, dtype="byteswapped")
     found = stored_type(mine.astype(np.float64).ravel(), np.ascontiguousarray(theirs).ravel())
     if found is None:
         return None

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tensortriage_feeds.search import CHANCE_BITS
+from tensortriage_feeds.transforms import CHANCE_BITS
 
 EQUAL = 3e-6
 """Relative error of functions that two libraries compute in fp32."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from tensortriage_feeds.returned_numbers import EQUAL, Returned, error
 
-_ALIGNED = (2, 4, 8, 16, 32, 64, 128, 256, 512)
+ALIGNED = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Lengths of which engines and cameras make the rows of their buffers a multiple."""
 _LEAST_ROWS = 2
 """Rows behind the first that have to be right at another length."""
@@ -54,7 +54,7 @@ def pitch(right: np.ndarray, made: np.ndarray) -> tuple[int, int] | None:
         length *= size
         if length < 2 or length == flat.size:
             continue
-        for stride in dict.fromkeys(-(-length // each) * each for each in _ALIGNED):
+        for stride in dict.fromkeys(-(-length // each) * each for each in ALIGNED):
             rows = (memory.size - length) // stride + 1
             if stride == length or rows < _LEAST_ROWS + 1:
                 continue
@@ -88,7 +88,7 @@ def moved_slices(right: np.ndarray, made: np.ndarray) -> str | None:
     A reversed or transposed output is a layout, which has words of its own.
     """
     for axis, size in enumerate(right.shape):
-        order = _order(np.moveaxis(right, axis, 0), np.moveaxis(made, axis, 0)) if 2 < size <= _MOST_SLICES else None
+        order = order_of(np.moveaxis(right, axis, 0), np.moveaxis(made, axis, 0)) if 2 < size <= _MOST_SLICES else None
         if order is None or np.array_equal(order, np.arange(size)[::-1]):
             continue
         step = int(order[0])
@@ -101,8 +101,15 @@ def moved_slices(right: np.ndarray, made: np.ndarray) -> str | None:
     return None
 
 
-def _order(right: np.ndarray, made: np.ndarray) -> np.ndarray | None:
-    """Return the index of the right slice that each slice holds; None where one holds none, or all their own."""
+def order_of(right: np.ndarray, made: np.ndarray) -> np.ndarray | None:
+    """Return the index of the right slice that each slice of the first axis holds.
+
+    None where one holds none or two the same, or where all hold their own.
+
+    Args:
+        right: The right slices, float64, ``[n, ...]``.
+        made: Those to be told, of the same shape.
+    """
     rows, others = (np.ascontiguousarray(each).reshape(len(each), -1) for each in (right, made))
     along = np.cos(np.arange(rows.shape[1]) * np.e)  # any direction: slices that differ differ along it
     keys, found = rows @ along, others @ along
