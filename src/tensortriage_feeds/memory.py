@@ -34,7 +34,8 @@ def memory_candidates(name: str, array: np.ndarray) -> Iterator[Transform]:
     axes = picture_axes(array.shape)
     if axes is not None and array.shape[axes.channel] == 3 and array.dtype.kind != "b":
         for filled in dict.fromkeys((0.0, 1.0, 255.0) if array.dtype.kind == "f" else (0, 255)):
-            yield of_input(name, "other-channels", f"holds pixels of four numbers (the fourth {filled:g}), read as three",
+            words = f"holds pixels of four numbers (the fourth {filled:g}), read as three"
+            yield of_input(name, "other-channels", words,
                            functools.partial(_four_as_three, axis=axes.channel, filled=filled),
                            "take the first three channels of each pixel: {x}[..., :3]", fourth=filled)  # fmt: skip
 
@@ -61,7 +62,10 @@ def memory_of(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | No
 
 def _unfilled(name: str, right: np.ndarray, made: np.ndarray) -> Transform | None:
     """Return the few indices of an axis that hold one number each, where all others are right."""
+    pictures = picture_axes(right.shape)
     for axis, size in enumerate(right.shape):
+        if pictures is not None and axis in pictures.places:  # bands of a letterbox
+            continue
         rows, others = (np.moveaxis(each, axis, 0).reshape(size, -1) for each in (right, made))
         unlike = np.flatnonzero((rows != others).any(axis=1))
         if not 0 < 2 * unlike.size < size or rows.shape[1] < _LEAST_ROW or np.ptp(others[unlike], axis=1).any():

@@ -39,7 +39,11 @@ def limited(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
     tiny = EQUAL * np.abs(right).max()
     low, high = float(made.min()), float(made.max())
     outside = (right < low - tiny) | (right > high + tiny)
-    if low < high and np.count_nonzero(outside) >= _LEAST_CUT and np.abs(np.clip(right, low, high) - made).max() <= tiny:
+    if (
+        low < high
+        and np.count_nonzero(outside) >= _LEAST_CUT
+        and np.abs(np.clip(right, low, high) - made).max() <= tiny
+    ):
         ends = [f"{end:.6g}" for end, cut in ((low, right < low - tiny), (high, right > high + tiny)) if cut.any()]
         yield Returned(f"the model's cut off at {' and '.join(ends)}", "leave the clip out, or put it into the model")
     zeroed = (made == 0.0) & (np.abs(right) > tiny)

@@ -184,13 +184,9 @@ def _truncated(ids: Mapping[str, np.ndarray], masks: Mapping[str, np.ndarray]) -
         pad = _padding(array, mask)[0]
         for length in (n for n in _lengths(longest) if n > 1):
             for ends in (True, False):
-
-                def apply(feed: Tensors, length: int = length, ends: bool = ends) -> Tensors:
-                    rows, hides = _shortened(feed[name], feed[mask_name], length, ends=ends)
-                    return {name: np.where(hides == feed[mask_name], rows, pad), mask_name: hides}
-
                 kept = "its last token kept" if ends else "its last token cut off, too"
-                yield Transform("truncated", (name, mask_name), f"are cut to {length} tokens ({kept})", apply,
+                shorten = functools.partial(_cut_to, name, mask_name, pad, length, ends)
+                yield Transform("truncated", (name, mask_name), f"are cut to {length} tokens ({kept})", shorten,
                                 "tokenize with the max_length of the reference", {"length": length})  # fmt: skip
 
 
@@ -200,15 +196,15 @@ def _lengths(longest: int) -> Iterator[int]:
     yield from (n for n in range(longest - 1, max(longest - 9, 1), -1) if n & (n - 1) or n < 8)
 
 
-def _shortened(rows: np.ndarray, mask: np.ndarray, length: int, *, ends: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows, with their last token at the new end or not, and a mask that shows so many tokens at most."""
-    rows, mask = rows.copy(), mask.copy()
-    for row, hides in zip(rows, mask, strict=True):
-        shown = np.flatnonzero(hides)
-        if ends and shown.size > length:
-            row[shown[length - 1]] = row[shown[-1]]
-        hides[shown[length:]] = 0
-    return rows, mask
+def _cut_to(ids: str, mask: str, pad: int, length: int, ends: bool, feed: Tensors) -> Tensors:
+    """Return rows and a mask that shows so many tokens at most, the last one with the old end or without."""
+    rows, shows = feed[ids].copy(), feed[mask].copy()
+    for row, shown in zip(rows, shows, strict=True):
+        places = np.flatnonzero(shown)
+        if ends and places.size > length:
+            row[places[length - 1]] = row[places[-1]]
+        row[places[length:]], shown[places[length:]] = pad, 0
+    return {ids: rows, mask: shows}
 
 
 def _on_the_other_side(rows: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -98,7 +98,7 @@ MODEL = """
     ("edit", "kind", "node", "reason"),
     [
         (change_epsilon, ChangeKind.EPSILON, "norm", "has another epsilon: 0.1 instead of 0.001"),
-        (change_weight, ChangeKind.WEIGHT, "matmul", "1 of 4 elements differ, by at most 0.5"),
+        (change_weight, ChangeKind.WEIGHT, "matmul", "[1, 2, 3, 4.5] instead of [1, 2, 3, 4]"),
         (change_op, ChangeKind.OP_TYPE, "act", "is Tanh instead of Relu"),
         (change_wiring, ChangeKind.WIRING, "residual", "as operand 1"),
     ],

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tensortriage.compare.patterns.anatomy import MINORITY
+from tensortriage.diagnose.rungs.other_model.baked import baked
 from tensortriage.diagnose.rungs.other_model.departure import Departure
 from tensortriage.diagnose.rungs.quantization.clipped_biases import at_the_ends
 from tensortriage.diagnose.state.verdict import Culprit
@@ -16,6 +17,8 @@ _ONLY_ROUNDED = 0.02
 """Mean relative difference of a slice of a weight up to which it counts as rounded: int8 moves normally distributed
 ones by 1 %."""
 
+_FUSING = ("Fused", "Skip", "Bias", "Attention", "MultiHead", "Embed", "QLinear", "Group")
+"""How the names of operators begin that stand for several: they are others on purpose."""
 _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 """Attributes that fused operators take over from the ops they stand for."""
 
@@ -35,7 +38,17 @@ def departed_culprit(matched: Correspondence, departure: Departure) -> Culprit:
     if extra := extra_op(matched, departure.node.name):
         return Culprit(node.name, node.op_type, departure.value, departure.error, reason=extra, change="added")
     if not known:
-        reasons = [departure.words, *_other_attributes(matched, node), *_other_weights(matched, departure.node)]
+        other = [c.reason for c in at if c.kind is ChangeKind.OP_TYPE and not node.op_type.startswith(_FUSING)]
+        constant = baked(matched, departure.node.name)
+        reasons = (
+            [constant]
+            if constant
+            else [
+                *(other or [departure.words]),
+                *_other_attributes(matched, node),
+                *_other_weights(matched, departure.node),
+            ]
+        )
     change = known[0].kind.value if known else ChangeKind.WEIGHT.value if len(reasons) > 1 else ""
     return Culprit(
         node.name,
@@ -54,7 +67,12 @@ def extra_op(matched: Correspondence, name: str) -> str:
         return ""
     node, own = plain.node(name), {other: original for original, other in matched.diff.pairs.items()}
     computed = [value for value in node.inputs if value and value not in plain.constants]
-    if len(computed) != 1 or len(node.outputs) != 1 or not (place := places.get(computed[0], "")):
+    if len(computed) != 1 or len(node.outputs) != 1:
+        return ""
+    maker, made = plain.producer(computed[0]), places.get(node.outputs[0], "")
+    was = matched.original.graph.producer(made)
+    behind = maker is not None and was is not None and own.get(maker.name) == was.name
+    if not (place := places.get(computed[0], "") or (made if behind else "")):
         return ""
     readers = [own.get(reader.name, "") for reader in plain.consumers(node.outputs[0])]
     graph = matched.original.graph
