@@ -1,5 +1,6 @@
 """Right numbers of an output in other places of its memory: rows of another length, a part of it, slices moved."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -68,7 +69,8 @@ def pitch(right: np.ndarray, made: np.ndarray) -> tuple[int, int] | None:
 def first_alone(right: np.ndarray, made: np.ndarray) -> int | None:
     """Return how many numbers of an output are right, if those are the first and the rest was never written.
 
-    What is not 0 counts as never written if it does not begin with a row of the output: no op ends within one.
+    What is not 0 counts as never written if it begins within the slices of every axis: no op ends there. Where axes
+    before one have one index, a part that was put together may end with its slices.
     """
     flat, memory = right.ravel(), made.ravel()
     with np.errstate(invalid="ignore"):
@@ -79,7 +81,8 @@ def first_alone(right: np.ndarray, made: np.ndarray) -> int | None:
     if not memory[count:].any():  # numbers that are 0 in both
         count = int(np.flatnonzero(memory)[-1]) + 1 if memory.any() else 0
         return count if count >= _LEAST else None
-    return count if count % right.shape[-1] else None
+    joins = (math.prod(right.shape[axis + 1 :]) for axis in range(right.ndim) if math.prod(right.shape[:axis]) == 1)
+    return None if any(count % size == 0 for size in joins) else count
 
 
 def moved_slices(right: np.ndarray, made: np.ndarray) -> str | None:

@@ -171,9 +171,9 @@ def _adapted(was: np.ndarray, now: np.ndarray) -> str:
     random = np.random.default_rng(0).standard_normal((was.shape[1], sketched + 1))
     basis, _ = np.linalg.qr(change @ random)
     sizes = np.linalg.svd(basis.T @ change, compute_uv=False)
-    energy = np.cumsum(np.append(sizes, np.linalg.norm(change - basis @ (basis.T @ change)))[::-1] ** 2)[::-1]
-    rank = int(np.argmax(energy <= _OF_LOW_RANK**2 * energy[0])) if energy[-1] <= _OF_LOW_RANK**2 * energy[0] else 0
-    if not 1 < rank <= sketched:  # an offset of all, of each row or column has rank 1
+    left = np.linalg.norm(change - basis @ (basis.T @ change))
+    rank = int(np.count_nonzero(sizes > _OF_LOW_RANK * sizes[0]))
+    if left > _OF_LOW_RANK * np.linalg.norm(change) or not 1 < rank <= sketched:  # an offset of each row has rank 1
         return ""
     return (
         f"moved by a matrix of rank {rank} ({percent(float(np.linalg.norm(change) / np.linalg.norm(was)))} of its "

@@ -193,7 +193,7 @@ def _culprit(matched: Correspondence, name: str, reason: str, wrong: tuple[float
         )
     graph = matched.plain.graph if name in matched.plain.graph else matched.original.graph
     node = graph.node(name)
-    reason = extra_op(matched, name) or baked(matched, name) or reason
+    reason = extra_op(matched, name) or (baked(matched, name) if reason == _UNTOLD else "") or reason
     kinds = [change.kind for change in matched.diff.at.get(name, ()) if change.kind is not ChangeKind.WEIGHT_ROUNDED]
     kinds.sort(key=lambda kind: (not kind.is_named_cause, list(ChangeKind).index(kind)))
     return Culprit(

@@ -26,8 +26,11 @@ _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 def departed_culprit(matched: Correspondence, departure: Departure) -> Culprit:
     """Return a departure as a culprit, with the visible difference of the op."""
     if departure.missing:
-        node, change = departure.node, ChangeKind.REMOVED.value
-        return Culprit(node.name, node.op_type, departure.value, reason=departure.words, change=change)
+        partner = matched.diff.pairs.get(departure.node.name, "")
+        retyped = next((c for c in matched.diff.at.get(partner, ()) if c.kind is ChangeKind.OP_TYPE), None)
+        node = matched.in_file(partner) if retyped else departure.node  # another op at its place, or none
+        words, kind = (retyped.reason, retyped.kind) if retyped else (departure.words, ChangeKind.REMOVED)
+        return Culprit(node.name, node.op_type, departure.value, reason=words, change=kind.value)
     node = matched.in_file(departure.node.name)
     rounded = is_rounded(matched.changed)
     found = [] if rounded else [c for c in matched.diff.at.get(node.name, ()) if c.kind is ChangeKind.WEIGHT_ROUNDED]
@@ -39,7 +42,7 @@ def departed_culprit(matched: Correspondence, departure: Departure) -> Culprit:
         return Culprit(node.name, node.op_type, departure.value, departure.error, reason=extra, change="added")
     if not known:
         other = [c.reason for c in at if c.kind is ChangeKind.OP_TYPE and not node.op_type.startswith(_FUSING)]
-        constant = baked(matched, departure.node.name)
+        constant = "" if at else baked(matched, departure.node.name)
         reasons = (
             [constant]
             if constant
