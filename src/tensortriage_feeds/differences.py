@@ -230,11 +230,12 @@ def _typed(name: str, made: np.ndarray, theirs: np.ndarray) -> tuple[Transform, 
 
 def unexplained(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> float:
     """Return the RMS difference of two tensors, as a share of the deviation of the second from its mean."""
-    wide = theirs.astype(np.float64)
-    left = made.astype(np.float64) - wide
-    spread = wide - wide.mean(axis=_over(wide, axes), keepdims=True)
-    power = float(np.mean(spread * spread)) or float(np.mean(wide * wide))
-    found = float(np.sqrt(np.mean(left * left) / power)) if power else float(np.abs(left).max())
+    with np.errstate(invalid="ignore", over="ignore"):  # of bytes that are no numbers
+        wide = theirs.astype(np.float64)
+        left = made.astype(np.float64) - wide
+        spread = wide - wide.mean(axis=_over(wide, axes), keepdims=True)
+        power = float(np.mean(spread * spread)) or float(np.mean(wide * wide))
+        found = float(np.sqrt(np.mean(left * left) / power)) if power else float(np.abs(left).max())
     return found if np.isfinite(found) else np.inf
 
 
@@ -246,10 +247,10 @@ def fitted(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> tu
     Returns:
         Scale and offset by channel, and what they leave; see `unexplained`.
     """
-    x, y = made.astype(np.float64), theirs.astype(np.float64)
-    over = _over(x, axes)
-    mean_x, mean_y = x.mean(axis=over, keepdims=True), y.mean(axis=over, keepdims=True)
     with np.errstate(invalid="ignore", over="ignore"):
+        x, y = made.astype(np.float64), theirs.astype(np.float64)
+        over = _over(x, axes)
+        mean_x, mean_y = x.mean(axis=over, keepdims=True), y.mean(axis=over, keepdims=True)
         spread = ((x - mean_x) ** 2).mean(axis=over, keepdims=True)
         together = ((x - mean_x) * (y - mean_y)).mean(axis=over, keepdims=True)
         vary = (spread > 0) & (np.ptp(y, axis=over, keepdims=True) > 0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensortriage_feeds.pictures import picture_axes
 from tensortriage_feeds.returned_places import ALIGNED, first_alone, order_of, pitch
-from tensortriage_feeds.transforms import Transform, of_input
+from tensortriage_feeds.transforms import CHANCE_BITS, Transform, of_input
 
 _LEAST_ROW = 4
 """Numbers in a row below which nobody aligns one."""
@@ -44,7 +44,8 @@ def memory_of(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | No
     """Return how the memory of one tensor was copied to another of its shape; None where that is not all."""
     if mine.shape != theirs.shape or mine.dtype.kind not in "fiu" or theirs.dtype.kind not in "fiu":
         return None
-    right, made = mine.astype(np.float64), theirs.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # of bytes that are no numbers
+        right, made = mine.astype(np.float64), theirs.astype(np.float64)
     if mine.size < _LEAST_ROW or not np.isfinite(right).all() or np.ptp(right) == 0.0:
         return None
     if (rows := pitch(right, made)) is not None:
@@ -90,8 +91,9 @@ def _renumbered(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | 
         cure = "use the tokenizer and the vocabulary of the reference: these tokens became unknown, or padding"
         return of_input(name, "tokens", words, lambda _: theirs, cure, value=value)
     kept = set(mine[~unlike].tolist())
-    again = int(unlike.sum()) - len(pairs)  # places that bear a pair out
-    if len(pairs) == len(sources) == len(made) and sources.isdisjoint(kept) and again >= _LEAST_ROWS // 2:
+    again = int(unlike.sum()) - len(pairs)  # places that bear a pair out, which few numbers would by chance
+    bits = again * math.log2(np.ptp(theirs) + 1.0)
+    if len(pairs) == len(sources) == len(made) and sources.isdisjoint(kept) and bits >= CHANCE_BITS:
         words = f"has each of {len(pairs)} numbers replaced by another, always by the same"
         return of_input(name, "tokens", words, lambda _: theirs, "use the vocabulary of the reference")
     return None

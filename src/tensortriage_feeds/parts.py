@@ -47,9 +47,6 @@ def _other_bytes(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform |
     """Return the type of the numbers whose bytes arrive, as many as there is room for; None for its own."""
     if mine.dtype.kind != "f" or mine.size < _LEAST_IN_ROW:
         return None
-    if theirs.dtype == mine.dtype and np.array_equal(theirs.byteswap(), mine):
-        words, cure = "has the bytes of each number in reverse", "read {x} in the byte order that its file has"
-        return of_input(name, "other-bytes", words, lambda _: theirs, cure, dtype="byteswapped")
     found = stored_type(mine.astype(np.float64).ravel(), np.ascontiguousarray(theirs).ravel())
     if found is None:
         return None
