@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tensortriage_feeds.arrays.places import ALIGNED, first_alone, order_of, pitch
 from tensortriage_feeds.pictures import picture_axes
-from tensortriage_feeds.returned_places import ALIGNED, first_alone, order_of, pitch
 from tensortriage_feeds.transforms import CHANCE_BITS, Transform, of_input
 
 _LEAST_ROW = 4

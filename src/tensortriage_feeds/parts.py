@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from tensortriage_feeds.arrays.numbers import stored_type
 from tensortriage_feeds.memory import memory_of
-from tensortriage_feeds.returned_numbers import stored_type
 from tensortriage_feeds.transforms import Transform, of_input
 
 _MOST_ROWS = 256

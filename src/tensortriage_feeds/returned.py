@@ -27,9 +27,9 @@ from tensortriage.diagnose.sdk import (
     is_foreign,
     rung,
 )
-from tensortriage_feeds.returned_mixtures import decided, limited, mixed
-from tensortriage_feeds.returned_numbers import CLEARER, EQUAL, Returned, counted_from, error, other_numbers
-from tensortriage_feeds.returned_places import other_places
+from tensortriage_feeds.arrays.mixtures import decided, limited, mixed
+from tensortriage_feeds.arrays.numbers import CLEARER, EQUAL, Returned, counted_from, error, other_numbers
+from tensortriage_feeds.arrays.places import other_places
 from tensortriage_feeds.rungs import as_given
 from tensortriage_feeds.transforms import Tensors
 

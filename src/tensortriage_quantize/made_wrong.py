@@ -1,4 +1,4 @@
-"""What was done to integers and scales that no rounding to nearest makes: told from the numbers alone.
+"""Mistakes in integers and scales, which no rounding to nearest makes: told from the numbers alone.
 
 Of a weight next to its original: rounded down, rounded before to fewer bits, scales in another order, signed bytes kept
 as unsigned ones, nothing but zeros. Of a scale next to the right one: its reciprocal. Of the range of an input: which

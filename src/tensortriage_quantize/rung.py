@@ -125,7 +125,7 @@ def _scales(matched: Correspondence, evidence: Evidence) -> Iterator[_Wrong]:
             (least, most), given = _range(graph, pair), _range(right, pair)
             usual, data = prepared(least, most), prepared(*given)
             called = f", {usual}," if usual and usual != data else ""
-            if called and scale[0] == 1.0:  # what calibrators write for want of a range, too
+            if called and scale[0] == 1.0:  # what calibrators write for lack of a range, too
                 called = f", {usual}, or on nothing but 0,"
             yield _Wrong(
                 pair,

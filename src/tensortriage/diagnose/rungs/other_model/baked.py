@@ -1,4 +1,4 @@
-"""What a file made constant: operands that the original computes from its inputs, and inputs that it no longer reads.
+"""Constants of a file that the original computes from its inputs, and inputs that the file no longer reads.
 
 An exporter that follows one example keeps what it saw of it as constants; an optimizer that takes too much for constant
 does the same. The file then answers for that example, whatever it is given.

@@ -1,10 +1,10 @@
-"""What programs make of several numbers of an output together: boxes in another form, limits, products, decisions."""
+"""Several numbers of an output made of several: boxes in another form, limits, products, decisions."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage_feeds.returned_numbers import CLEARER, EQUAL, Returned, error
+from tensortriage_feeds.arrays.numbers import CLEARER, EQUAL, Returned, error
 
 _BOX = 4
 _CORNERS = np.array([[1, 0, -0.5, 0], [0, 1, 0, -0.5], [1, 0, 0.5, 0], [0, 1, 0, 0.5]])

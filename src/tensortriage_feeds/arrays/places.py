@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage_feeds.returned_numbers import EQUAL, Returned, error
+from tensortriage_feeds.arrays.numbers import EQUAL, Returned, error
 
 ALIGNED = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Lengths of which engines and cameras make the rows of their buffers a multiple."""
