@@ -85,7 +85,10 @@ from tensortriage.model.ir.graph import Node as Node
 from tensortriage.model.lint.finding import LintFinding as LintFinding
 from tensortriage.model.model import Model as Model
 from tensortriage.model.provenance.origin import NodeOrigin as NodeOrigin
+from tensortriage.model.quantization.qdq import Quantizer as Quantizer
+from tensortriage.model.quantization.qdq import quantizers as quantizers
 from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
+from tensortriage.model.similarity.correspondence import Correspondence as Correspondence
 from tensortriage.model.transforms.insert_node import NewNode as NewNode
 from tensortriage.model.transforms.insert_node import insert_node as insert_node
 from tensortriage.model.transforms.mark_outputs import freeze as freeze

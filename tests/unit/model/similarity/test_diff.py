@@ -107,7 +107,7 @@ def test_an_op_that_one_of_its_readers_does_without_is_named():
     ("edit", "kind", "node", "reason"),
     [
         (change_epsilon, ChangeKind.EPSILON, "norm", "has another epsilon: 0.1 instead of 0.001"),
-        (change_weight, ChangeKind.WEIGHT, "matmul", "1 of 4 elements differ, by at most 0.5"),
+        (change_weight, ChangeKind.WEIGHT, "matmul", "[1, 2, 3, 4.5] instead of [1, 2, 3, 4]"),
         (change_op, ChangeKind.OP_TYPE, "act", "is Tanh instead of Relu"),
         (change_wiring, ChangeKind.WIRING, "residual", "as operand 1"),
     ],
