@@ -7,6 +7,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import running
+from machine import exact_int8
 from models import of_message
 from tensortriage.compare.quantization.int16_sums import saturated_product, windows
 from tensortriage.model.quantization.int16_products import int16_products
@@ -92,6 +93,7 @@ def test_a_padded_place_holds_the_zero_point():
     np.testing.assert_allclose(found["y"].reshape(3, 2, 2).transpose(1, 2, 0), every, rtol=1e-6)
 
 
+@exact_int8
 def test_products_of_integers():
     data, weight = large(np.uint8, (5, 8)), large(np.int8, (8, 7))
     node = helper.make_node("MatMulInteger", ["x", "w"], ["y"], name="product")
@@ -114,6 +116,7 @@ def test_what_fits_is_left_alone():
     np.testing.assert_array_equal(found, running.run(model, {"x": data})["y"])
 
 
+@exact_int8
 def test_attention_projects_by_a_product_that_saturates():
     """The bodies of attention are one for both: the projection by hand takes the place of the node's own."""
     data, weight = large(np.uint8, (2, 3, 8)), large(np.int8, (8, 24))

@@ -13,6 +13,7 @@ from onnx import numpy_helper
 from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_static
 
 from diagnosing import ask
+from machine import exact_int8
 from tensortriage.engines.spec import PLAIN
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.comparison.compare import compare
@@ -105,7 +106,11 @@ def test_ops_that_lose_much_of_their_own_results_are_to_blame(tmp_path, way):
 
 
 @pytest.mark.parametrize(
-    "way", ["dynamic", *(pytest.param(way, marks=pytest.mark.lengthy) for way in ("QDQ", "QOperator"))]
+    "way",
+    [
+        pytest.param("dynamic", marks=exact_int8),
+        *(pytest.param(way, marks=pytest.mark.lengthy) for way in ("QDQ", "QOperator")),
+    ],
 )
 def test_healthy_rounding_of_a_network_that_amplifies_it_is_rounding(tmp_path, way):
     verdict = diagnosed(tmp_path, amplifying, way, 0)
