@@ -84,7 +84,7 @@ class CoarseOps:
 
     @property
     def words(self) -> str:
-        """What they lose, as a limit that they break."""
+        """Their loss, as a limit that they break."""
         (node, share), count = self.nodes[0], len(self.nodes)
         others = f" (and {count - 1} more)" if count > 1 else ""
         return (
