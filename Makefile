@@ -14,7 +14,7 @@ ifndef FUZZ_SEED
 FUZZ_SEED := $(shell $(PYTHON) -c 'import random; print(random.SystemRandom().randrange(1, 2**32))')
 endif
 
-.PHONY: demo test quick near style lint unit lengthy skipped rest torch coverage fuzz clean
+.PHONY: demo test quick near style lint unit lengthy skipped without-vnni rest torch coverage fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/triage demo
@@ -51,6 +51,11 @@ lengthy: $(STAMP) $(RTX)
 # What the last `make test` skipped for want of a program that has been installed since.
 skipped:
 	! [ -s $(VENV)/skipped ] || $(PYTEST) --again=$(VENV)/skipped
+
+# The tests of quantization, once more as on a processor without VNNI: kernels that add products in saturating int16.
+without-vnni: $(STAMP)
+	$(BIN)/python tests/without_vnni.py $(PYTEST) -m "not lengthy" $(wildcard tests/unit/*/quantization \
+	  tests/unit/*/rungs/quantization tests/unit/tensortriage_quantize) $(PYTEST_ARGS)
 
 # Both of these at once, as CI does.
 rest: $(STAMP) $(RTX)

@@ -9,7 +9,7 @@ They agree when `run` ends in 0 exactly where `diagnose` does (`match`, `roundin
 of `truth.py`, `truth.py --files`, `confusion.py`, `healthy.py`, and random ones (`agreement_cases`). Prints a line per
 case where they part: the rows of `run` that decide, the verdict of `diagnose`, and which verdicts are right. Faults of
 chance (another build, another run, a crash) are counted apart. One JSON line per case goes to
-bench/models/truth/results/agreement-COMMIT.jsonl, and cases that are there are not asked again.
+bench/models/truth/results/agreement-COMMIT.jsonl (apart by processor), and cases that are there are not asked again.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from typing import Any
 from agreement_cases import FOLDER, SOURCES, Question
 from filelock import FileLock
 from planted_suite import FAILING, NUMERIC
-from truth import commit
+from truth import LACKING, commit
 from truth_cases import PER_BUILD
 from truth_models import HOME
 
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="ask no other case after so long")
     parser.add_argument("--report", action="store_true", help="ask nothing: only count what was answered before")
     arguments = parser.parse_args()
-    file = HOME / "results" / f"agreement-{commit()}.jsonl"
+    file = HOME / "results" / f"agreement-{commit()}{LACKING}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     known = {found["name"]: found for found in map(json.loads, file.read_text().splitlines())} if file.is_file() else {}
     chosen = [

@@ -150,6 +150,8 @@ def answer(name: str) -> dict[str, object]:
         return {"name": name, "skipped": "no difference, or no place for the fault"}
     with tempfile.TemporaryDirectory(prefix="truth-") as folder:
         found = diagnosed(case, Path(folder))
+    if found.verdict == "error[precision-unsupported]":
+        return {"name": name, "skipped": "this processor does not compute in the format"}
     if case.healthy and found.verdict in ("build-failed", "engine-crash", "comparison-unsound") and refuses(case):
         return {"name": name, "skipped": f"the engine itself ends in {found.verdict}"}
     return dataclasses.asdict(found)

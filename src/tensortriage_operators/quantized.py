@@ -108,23 +108,24 @@ def of_dynamic(body: OperatorBody) -> Results:
     """Write a product whose first operand is quantized to uint8 by its own range."""
     x, weight, scale = body.inputs(3)
     numbers, step, zero = body.op_of("DynamicQuantizeLinear", [x], {}, outputs=3)
-    return (body.plus(_integer_product(body, (numbers, weight), (step, scale), (zero, body.input(3))), 4),)
+    return (body.plus(integer_product(body, (numbers, weight), (step, scale), (zero, body.input(3))), 4),)
 
 
 @body_of("MatMulIntegerToFloat")
 def of_integers(body: OperatorBody) -> Results:
     """Write a product of integers, scaled."""
     first, other, step, scale = body.inputs(4)
-    product = _integer_product(body, (first, other), (step, scale), (body.input(4), body.input(5)))
+    product = integer_product(body, (first, other), (step, scale), (body.input(4), body.input(5)))
     return (body.plus(product, 6),)
 
 
-def _integer_product(
+def integer_product(
     body: OperatorBody,
     operands: tuple[ir.Value, ir.Value],
     scales: tuple[ir.Value, ir.Value],
     zeros: tuple[ir.Value | None, ir.Value | None],
 ) -> ir.Value:
+    """Return a product of integers, in real numbers."""
     points = zeros if zeros[1] is not None else zeros[:1] if zeros[0] is not None else ()
     whole = body.op("Cast", body.op("MatMulInteger", *operands, *points), to=int(ir.DataType.FLOAT))
     return body.op("Mul", whole, body.op("Mul", *scales))

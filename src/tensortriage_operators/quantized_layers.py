@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from tensortriage.model.operator_bodies.operator_body import (
     CONVOLUTION,
+    INTEGERS,
     PAIRS,
     OperatorBody,
     Results,
@@ -23,7 +24,7 @@ from tensortriage.model.operator_bodies.operator_body import (
 from tensortriage_operators.attention import projected_attention
 from tensortriage_operators.convolutions import to_first, to_last
 from tensortriage_operators.fused_layers import embedded
-from tensortriage_operators.quantized import PER_AXIS, real, stored
+from tensortriage_operators.quantized import PER_AXIS, integer_product, real, stored
 
 _FLOAT = int(ir.DataType.FLOAT)
 
@@ -57,13 +58,21 @@ def _placed(body: OperatorBody, value: ir.Value, known: ir.Value, axes: tuple[in
 @body_of("QAttention")
 def quantized_attention(body: OperatorBody) -> Results:
     """Write attention whose input and projection are quantized; rotary positions and shared buffers are refused."""
-    x, weight, bias, step, scale = body.inputs(5)
+    x, weight, _, step, scale = body.inputs(5)
+    operands = real_numbers(body, x, step, body.input(6)), real_numbers(body, weight, scale, body.input(7))
+    return _attending(body, body.op("MatMul", *operands))
+
+
+@body_of(f"{INTEGERS}QAttention")
+def attention_on_integers(body: OperatorBody) -> Results:
+    """Write the same with its projection as a product of integers."""
+    x, weight, _, *scales = body.inputs(5)
+    return _attending(body, integer_product(body, (x, weight), (scales[0], scales[1]), (body.input(6), body.input(7))))
+
+
+def _attending(body: OperatorBody, product: ir.Value) -> Results:
+    _, weight, bias = body.inputs(3)
     refuse_if(bool(body.attribute("do_rotary", 0) or body.attribute("past_present_share_buffer", 0)))
-    product = body.op(
-        "MatMul",
-        real_numbers(body, x, step, body.input(6)),
-        real_numbers(body, weight, scale, body.input(7)),
-    )
     projected = body.op("Add", product, bias)
     return projected_attention(body, projected, body.known_size(weight, 1), mask=5, past=8, bias=None)
 
@@ -90,6 +99,8 @@ def quantized_embedding(body: OperatorBody) -> Results:
 @body_of("DynamicQuantizeLSTM")
 def quantized_lstm(body: OperatorBody) -> Results:
     """Write an LSTM of dequantized weights, which come transposed, on an input that is quantized by its own range."""
+    if body.coarse and _can_go_in_steps(body):
+        return lstm_in_steps(body)
     numbers, step, zero = body.op_of("DynamicQuantizeLinear", [body.input(0)], {}, outputs=3)
     return lstm_on(body, body.op("DequantizeLinear", numbers, step, zero))
 
@@ -114,8 +125,6 @@ def lstm_on(body: OperatorBody, given: ir.Value) -> Results:
             real_weight = real_numbers(body, value, scale, zero_point, axes=(1, 2) if one else (1,))
         weights.append(body.op("Transpose", real_weight, perm=[0, 2, 1]))
     others = [body.input(index) for index in range(3, 8)]
-    if body.coarse and others[1] is None and not body.given("activation_alpha", "activation_beta"):
-        return _in_steps(body, given, weights, others)
     while others and others[-1] is None:
         others.pop()
     names = ("activation_alpha", "activation_beta", "activations", *_OF_STEPS, "direction")
@@ -126,22 +135,29 @@ _OF_STEPS = ("clip", "hidden_size", "input_forget")
 """Attributes of an LSTM that each of its steps has as well."""
 
 
-def _in_steps(
-    body: OperatorBody, given: ir.Value, weights: Sequence[ir.Value], others: Sequence[ir.Value | None]
-) -> Results:
+def _can_go_in_steps(body: OperatorBody) -> bool:
+    known = all(array_of(body.input(place)) is not None for place in (1, 2))
+    return known and body.input(4) is None and not body.given("activation_alpha", "activation_beta")
+
+
+@body_of(f"{INTEGERS}DynamicQuantizeLSTM")
+def lstm_in_steps(body: OperatorBody) -> Results:
     """Write the LSTM step by step, as ONNX Runtime's kernel computes it: its state is put in uint8 before each one.
 
     The kernel takes the range of as many rows at once as it gives to a thread (`ComputeGemm` of its rnn_helpers.cc), so
     that two healthy runs differ by what this costs; here it is that of all rows.
     """
+    refuse_if(not _can_go_in_steps(body))
     ways = {"reverse": (1,), "bidirectional": (0, 1)}.get(body.attribute("direction", "forward"), (0,))
     activations, results = body.attribute("activations", None), []
+    numbers = body.op_of("DynamicQuantizeLinear", [body.input(0)], {}, outputs=3)
     for number, backward in enumerate(ways):
-        own = [_half(body, value, number, len(ways)) for value in (*weights, *others)]
         attributes = body.given(*_OF_STEPS)
         if activations:
             attributes["activations"] = list(activations[3 * number : 3 * number + 3])
-        results.append(_scanned(body, given, own, attributes, backward=backward))
+        others = [_half(body, body.input(index), number, len(ways)) for index in range(3, 8)]
+        gates = _product(body, numbers, number, (1, 8))
+        results.append(_scanned(body, gates, number, others, attributes, backward=backward))
     ends = zip(*results, strict=True)
     return tuple(
         body.op("Concat", *(body.unsqueeze(half, axis) for half in halves), axis=axis)
@@ -153,33 +169,78 @@ def _half(body: OperatorBody, value: ir.Value | None, number: int, count: int) -
     return value if value is None or count == 1 else body.part(value, number, number + 1, 0)
 
 
+def _product(
+    body: OperatorBody,
+    quantized: Sequence[ir.Value],
+    number: int,
+    at: tuple[int, int],
+    within: OperatorBody | None = None,
+) -> ir.Value:
+    """Return what one direction adds to its gates: quantized rows times its weight.
+
+    Args:
+        body: The function body that is written.
+        quantized: The rows, their step and zero point.
+        number: Number of the direction.
+        at: Where the weight is among the inputs of the node, and its scale; its zero point is the next.
+        within: The body of the loop where the product stands; None where it stands before the loop.
+    """
+    weight, scale, zero = (array_of(body.input(place)) for place in (at[0], at[1], at[1] + 1))
+    refuse_if(weight is None or scale is None or (zero is None and body.input(at[1] + 1) is not None))
+    own = [None if array is None else np.asarray(array)[number] for array in (weight, scale, zero)]
+    values = [None if array is None else _kept(body, array) for array in own]
+    rows, step, point = quantized
+    operands, scales = (rows, needed(values[0])), (step, needed(values[1]))
+    return integer_product(within or body, operands, scales, (point, values[2]))
+
+
+def _kept(body: OperatorBody, array: np.ndarray) -> ir.Value:
+    return body.weight(lambda: array, array.shape, array.dtype.type)
+
+
 def _scanned(
     body: OperatorBody,
-    given: ir.Value,
-    operands: Sequence[ir.Value | None],
+    gates: ir.Value,
+    number: int,
+    others: Sequence[ir.Value | None],
     attributes: Mapping[str, Any],
     *,
     backward: int,
 ) -> Sequence[ir.Value]:
-    """Write one direction as a Scan; return results, last state and last cell, without the axis of directions."""
-    weight, recurrent, bias, _, first, cell, peepholes = operands
-    size = body.integers(body.known_size(body.inputs(3)[2], 1))
-    empty = body.op("Concat", body.part(body.op("Shape", given), 1, 2, 0), size, axis=0)
+    """Write one direction as a Scan; return results, last state and last cell, without the axis of directions.
+
+    A step is an LSTM whose input is the sum of both products, by weights of 1 and, of the state, 0.
+
+    Args:
+        body: The function body that is written.
+        gates: What the input adds to the gates at each step.
+        number: Number of the direction.
+        others: Its bias, lengths, first state, first cell and peepholes.
+        attributes: Attributes of a step.
+        backward: 1 where it goes from the last step to the first.
+    """
+    bias, _, first, cell, peepholes = others
+    size = body.known_size(body.inputs(3)[2], 1)
+    empty = body.op("Concat", body.part(body.op("Shape", gates), 1, 2, 0), body.integers(size), axis=0)
     zeros = body.op("ConstantOfShape", empty)
     begin = [zeros if value is None else body.squeeze(value, 0) for value in (first, cell)]
+    ones = body.weight(lambda: np.eye(4 * size, dtype=np.float32)[None], (1, 4 * size, 4 * size))
+    nothing = body.weight(lambda: np.zeros((1, 4 * size, size), np.float32), (1, 4 * size, size))
     step = OperatorBody(body.node, body.opset, {})
-    state, memory, x = (
+    state, memory, given = (
         ir.Value(name=f"{body.owner}/step:{name}", type=ir.TensorType(ir.DataType.FLOAT)) for name in ("h", "c", "x")
     )
-    numbers, scale, zero = step.op_of("DynamicQuantizeLinear", [state], {}, outputs=3)
-    rounded = step.op("DequantizeLinear", numbers, scale, zero)
-    inputs = [step.unsqueeze(value, 0) for value in (x, rounded, memory)]
-    made = step.op_of("LSTM", [inputs[0], weight, recurrent, bias, None, *inputs[1:], peepholes], attributes, outputs=3)
+    rounded = step.op_of("DynamicQuantizeLinear", [state], {}, outputs=3)
+    wanted = step.op("Add", given, _product(body, rounded, number, (2, 10), step))
+    inputs = [step.unsqueeze(wanted, 0), ones, nothing, bias, None, None, step.unsqueeze(memory, 0), peepholes]
+    made = step.op_of("LSTM", inputs, attributes, outputs=3)
     after = [step.squeeze(value, 0) for value in made[1:]]
     shown = step.op("Identity", after[0])
-    graph = ir.Graph([state, memory, x], [*after, shown], nodes=step.nodes, name=f"{body.owner}/step")
+    for index, node in enumerate(step.nodes):
+        node.name = f"{body.owner}/step:{number}:{index}"
+    graph = ir.Graph([state, memory, given], [*after, shown], nodes=step.nodes, name=f"{body.owner}/step")
     scan = {"num_scan_inputs": 1, "scan_input_directions": [backward], "scan_output_directions": [backward]}
-    last, cells, results = body.op_of("Scan", [*begin, given], {"body": graph, **scan}, outputs=3)
+    last, cells, results = body.op_of("Scan", [*begin, gates], {"body": graph, **scan}, outputs=3)
     return results, last, cells
 
 

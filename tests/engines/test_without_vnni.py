@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 from onnx import numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
 
 import models
 import without_vnni
@@ -161,6 +163,54 @@ def test_a_reference_that_cuts_off_is_none(tmp_path, variables):
     assert "float64 is the reference: onnxruntime:optimization=none adds" in verdict["summary"]
     done = triage(variables, "run", file, "--reference", "onnxruntime", "--target", "float64", "--inputs", feed)
     assert "float64 is the reference" in done.stderr
+
+
+LAYERS = {
+    "DynamicQuantizeLSTM": ("LSTM", 'y, h, c = LSTM<hidden_size=16, direction="bidirectional">(x, w, r, b)'),
+    "QAttention": ("Attention", "y = com.microsoft.Attention<num_heads=4>(x, w, b)"),
+    "DynamicQuantizeMatMul": ("MatMul", "y = MatMul(x, w)"),
+}
+"""Operators of ONNX Runtime that quantize their data themselves or multiply inside, by what is quantized to them."""
+SHAPES = {
+    "DynamicQuantizeLSTM": {"w": (2, 64, 24), "r": (2, 64, 16), "b": (2, 128)},
+    "QAttention": {"w": (24, 96), "b": (96,)},
+    "DynamicQuantizeMatMul": {"w": (24, 8)},
+}
+
+
+@pytest.mark.parametrize("op_type", LAYERS)
+def test_what_an_operator_cuts_off_inside_is_told(tmp_path, variables, op_type):
+    """Weights near the ends of their range and data near the largest of theirs, so that most pairs do not fit."""
+    kind, text = LAYERS[op_type]
+    header = '<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>'
+    message, rng = models.proto(f"{header} g (float[6,3,24] x) => (float y) {{ {text} }}"), np.random.default_rng(0)
+    message.graph.output[0].type.tensor_type.ClearField("shape")
+    for name, shape in SHAPES[op_type].items():
+        weight = np.sign(rng.standard_normal(shape)) * rng.uniform(0.2, 0.3, shape)
+        message.graph.initializer.append(numpy_helper.from_array(weight.astype(np.float32), name))
+    original, file = models.write(tmp_path / "m.onnx", message), tmp_path / "q.onnx"
+    quantize_dynamic(original, file, weight_type=QuantType.QInt8, op_types_to_quantize=[kind])
+    if op_type == "DynamicQuantizeMatMul":  # which ONNX Runtime makes of MatMulInteger
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        options.optimized_model_filepath = str(file)
+        ort.InferenceSession(file.read_bytes(), options, providers=["CPUExecutionProvider"])
+    np.savez(tmp_path / "feed.npz", x=rng.uniform(0.8, 1.2, (6, 3, 24)).astype(np.float32))
+    words = (file, "--target", "onnxruntime", "--inputs", tmp_path / "feed.npz")
+    code, verdict = diagnosed(tmp_path, variables, *words)
+    assert (code, verdict["verdict"]) == (1, "quantization"), verdict["summary"]
+    assert verdict["culprits"][0]["op_type"] == op_type
+    assert "saturating int16" in verdict["summary"]
+    assert triage(variables, "run", *words, "--reference", "onnxruntime:optimization=none").returncode == 1
+
+
+def test_golden_values_do_not_excuse_what_is_cut_off(tmp_path, variables):
+    """What the row of the judge allows is evaluated in float64: the reference beside it would saturate as well."""
+    model, file, feed = large_mlp(tmp_path)
+    golden = tmp_path / "golden.npz"
+    assert triage({}, "run", model, "--onnxrt", "--inputs", feed, "--save-outputs", golden).returncode == 0
+    words = ("run", file, "--target", "onnxruntime", "--inputs", feed, "--load-outputs", golden)
+    assert [triage(each, *words).returncode for each in ({}, variables)] == [0, 1]
 
 
 OPENVINO = """

@@ -15,7 +15,7 @@ from tensortriage.engines.cpu_features import PAIRED_BY_TAP, sums_in_int16
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import by_value, distances
 from tensortriage.envelope.evaluations import Healthy
-from tensortriage.envelope.explanations import UNROUNDED, Explanation
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, UNROUNDED, Explanation
 from tensortriage.envelope.setting import Floors, Setting
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
@@ -27,6 +27,7 @@ from tensortriage.model.quantization.int16_products import int16_products
 from tensortriage.model.quantization.qdq import integer_biases
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs
 from tensortriage.values.dtype import DType
+from tensortriage.values.store import MemoryStore, TensorStore
 
 Arrays = Mapping[str, np.ndarray]
 Together = Sequence[Explanation]
@@ -104,6 +105,8 @@ _DRAWN = UNROUNDED.with_options({**UNROUNDED.options, "draw": "1"})
 def of_int16(setting: Setting, _: Floors, __: Together, values: Sequence[str]) -> dict[str, float]:
     """Return the loss of such kernels at outputs, at most the cost of rounding to 8 bits.
 
+    Both are evaluated in float64: a reference on this processor may lose as much, and would excuse the target.
+
     Raises:
         EngineError: When the model cannot be evaluated.
         DataError: When the feed does not fit it.
@@ -112,9 +115,16 @@ def of_int16(setting: Setting, _: Floors, __: Together, values: Sequence[str]) -
         return {}
     rounded, by_tap = integer_biases(setting.model) or setting.model, setting.target.name in PAIRED_BY_TAP
     model = int16_products(rounded, by_tap=by_tap)
-    found = output_errors(setting, model) if model is not None else {}
-    own = rounding_costs(setting) if any(found.values()) else {}
+    if model is None:
+        return {}
+    exact = dataclasses.replace(setting, reference=CORRECTLY_ROUNDED, golden_outputs=lambda: _exact(setting))
+    found = output_errors(exact, model)
+    own = rounding_costs(exact) if any(found.values()) else {}
     return {name: min(lost, own.get(name, 0.0)) for name, lost in found.items() if name in values}
+
+
+def _exact(setting: Setting) -> TensorStore:
+    return MemoryStore(setting.lab.outputs(CORRECTLY_ROUNDED, setting.model, setting.feed))
 
 
 def rounding_costs(setting: Setting) -> Mapping[str, float]:
@@ -123,7 +133,10 @@ def rounding_costs(setting: Setting) -> Mapping[str, float]:
     Raises:
         EngineError: When the model cannot be evaluated.
     """
-    plain, drawn = (setting.lab.outputs(spec, setting.model, setting.feed) for spec in (UNROUNDED, _DRAWN))
+    plain, drawn = (
+        with_parts(setting.lab.outputs(spec, setting.model, setting.feed), setting.parts)
+        for spec in (UNROUNDED, _DRAWN)
+    )
     costs = {
         name: (difference(setting.right[name], plain[name]), difference(plain[name], drawn[name])) for name in plain
     }

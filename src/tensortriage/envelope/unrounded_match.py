@@ -292,11 +292,14 @@ class FileStanding:
         file: The file.
         original: The network, where it is at hand.
         lab: The lab that evaluates it.
+
+    Attributes:
+        beside: The network and the file; the file twice where the network is not at hand.
     """
 
     def __init__(self, file: Model, original: Model | None = None, *, lab: Lab) -> None:
         self._file, self._lab = file, lab
-        self._beside = Correspondence.of(original or file, file)
+        self.beside = Correspondence.of(original or file, file)
         self._seen: dict[str, tuple[Feed, Arrays]] = {}
         self._known: tuple[int, UnroundedMatch | None] = 0, None
 
@@ -315,15 +318,16 @@ class FileStanding:
         if feed.name not in self._seen and not enough([outputs for _, outputs in self._seen.values()]):
             own = {spec.name for spec in self._file.outputs}
             self._seen[feed.name] = feed, {name: array for name, array in network.items() if name in own}
-        match = self._standing()
+        match = self.match()
         if match is None or not match.is_same:
             return {}
         return {name: each.allowed for name, each in match.outputs.items() if each.is_of_network or not could_be_own}
 
-    def _standing(self) -> UnroundedMatch | None:
+    def match(self) -> UnroundedMatch | None:
+        """Return the comparison on all feeds so far; None where it cannot be made."""
         if self._known[0] != len(self._seen):
             try:
-                found = match_of_file(self._lab.remembering, self._beside, list(self._seen.values()), {})[0]
+                found = match_of_file(self._lab.remembering, self.beside, list(self._seen.values()), {})[0]
             except (EngineError, UsageError, DataError):
                 found = None
             self._known = len(self._seen), found

@@ -1,5 +1,7 @@
 """References that lose what does not fit in int16, and how much targets may lose: the stand-in for ONNX Runtime."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from onnx import numpy_helper
@@ -10,8 +12,9 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.limits import limits_of
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.envelope.costs import rounding_costs
+from tensortriage.envelope.costs import of_int16, rounding_costs
 from tensortriage.envelope.reference import cut_off
+from tensortriage.values.store import MemoryStore
 from tensortriage_testing import quantized
 
 STAND_IN = EngineSpec("saturating")
@@ -51,6 +54,24 @@ def test_what_an_engine_loses_is_what_its_int8_weights_lose(asked, monkeypatch):
     assert cut_off(inv.lab, EngineSpec("float64"), inv.model, feed) == 0.0
     be_processor(monkeypatch, NEWER)
     assert cut_off(inv.lab, STAND_IN, inv.model, feed) == 0.0
+
+
+def test_a_reference_that_loses_as_much_excuses_nothing(asked, monkeypatch):
+    be_processor(monkeypatch, OLDER)
+    inv = asked(100)
+    feed = inv.question.feeds[0]
+    exact, lossy = (
+        of_int16(
+            dataclasses.replace(inv.setting(feed), reference=spec, golden_outputs=lambda spec=spec: outputs(inv, spec)),
+            *(None, None, ["y"]),
+        )["y"]
+        for spec in (PLAIN, STAND_IN)
+    )
+    assert exact == lossy == pytest.approx(rounding_costs(inv.setting(feed))["y"], rel=0.02)
+
+
+def outputs(inv, spec):
+    return MemoryStore(inv.lab.outputs(spec, inv.model, inv.question.feeds[0]))
 
 
 @pytest.mark.parametrize(("size", "matters"), [(66, False), (100, True)])  # int16 ends at 2 x 65.3 x 251

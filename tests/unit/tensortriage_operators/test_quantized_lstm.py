@@ -10,8 +10,11 @@ from onnx import numpy_helper
 from onnxruntime.quantization import quantize_dynamic
 
 import running
+from tensortriage.compare.quantization.int16_sums import own_range, saturated_product
 from tensortriage.model.model import Model
 from tensortriage.model.operator_bodies.replace_nodes import with_bodies, with_runtime_bodies
+from tensortriage.model.quantization.int8_products import unsigned_weights
+from tensortriage.model.quantization.int16_products import int16_products
 
 STEPS, SIZE, HIDDEN = 9, 6, 16
 
@@ -45,3 +48,47 @@ def test_a_state_is_rounded_before_each_step(tmp_path, direction, states):
         size = np.sqrt(np.mean(found[name] ** 2))
         assert np.abs(coarse[name] - found[name]).max() < 1e-5 * size
         assert np.abs(plain[name] - found[name]).max() > 1e-4 * size
+
+
+def sigmoid(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def saturating(model, x):
+    """Return the results of an LSTM in one direction whose products saturate in int16, by ONNX's equations."""
+    graph, (node,) = model.graph, model.graph.nodes
+    w, r, b, ws, rs = (graph.weight(node.inputs[index])[0] for index in (1, 2, 3, 8, 10))
+    h = c = np.zeros((1, HIDDEN))
+    shown = []
+
+    def product(rows, zero, step, weight, scale):
+        return (saturated_product(rows, weight) - zero * weight.astype(float).sum(axis=0)) * step * scale
+
+    numbers, zero = own_range(x.reshape(STEPS, SIZE))
+    step_of = lambda data: (max(0.0, float(data.max())) - min(0.0, float(data.min()))) / 255 or 1.0  # noqa: E731
+    given = product(numbers, zero, step_of(x), w, ws)
+    for row in given:
+        state, point = own_range(h.astype(np.float32))
+        gates = row + product(state, point, step_of(h), r, rs) + b[: 4 * HIDDEN] + b[4 * HIDDEN :]
+        i, o, f, g = np.split(gates, 4, axis=1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        shown.append(h)
+    return np.stack(shown)[:, None]
+
+
+def test_products_of_input_and_state_saturate_in_int16(tmp_path):
+    """Expected by the arithmetic of the kernels and the equations of ONNX's LSTM, in numpy."""
+    model, feed = quantized(tmp_path, "forward", states=False)
+    feed["x"] = np.abs(feed["x"]) + 1.0  # numbers are large where the zero point is 0
+    found, exact = (running.run(each, feed)["y"] for each in (int16_products(model), with_bodies(model)))
+    right = saturating(model, feed["x"])
+    size = np.sqrt(np.mean(right**2))
+    assert np.abs(found - right).max() < 1e-5 * size
+    assert np.abs(found - exact).max() > 1e-2 * size
+
+
+def test_weights_in_uint8_saturate_nowhere(tmp_path):
+    model, _ = quantized(tmp_path, "bidirectional", states=True)
+    assert int16_products(model) is not None
+    assert int16_products(unsigned_weights(model)) is None

@@ -36,6 +36,14 @@ class Int16Sums:
     error: float
 
 
+def own_range(data: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return real numbers in uint8 by their own range widened to hold 0, and the zero point (DynamicQuantizeLinear)."""
+    low, high = min(0.0, float(data.min(initial=0.0))), max(0.0, float(data.max(initial=0.0)))
+    step = (high - low) / 255.0 or 1.0
+    zero = int(np.clip(np.rint(-low / step), 0, 255))
+    return np.clip(np.rint(data / step) + zero, 0, 255).astype(np.uint8), zero
+
+
 def saturated_product(data: np.ndarray, weights: np.ndarray, *, moved: bool = False) -> np.ndarray:
     """Return a product of matrices as such kernels compute it, without zero points.
 

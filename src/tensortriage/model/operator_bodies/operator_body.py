@@ -18,6 +18,8 @@ CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "stride
 """Attributes of convolutions."""
 PAIRS = "pairs."
 """Beginning of the names, in the table of writers, of quantized operators on operands that a pair rounds already."""
+INTEGERS = "integers."
+"""The same of quantized operators whose products are each a MatMulInteger."""
 GROUP = "tensortriage.operator_bodies"
 """Entry-point group of modules whose import fills the table of writers."""
 Results = Sequence[ir.Value | None]

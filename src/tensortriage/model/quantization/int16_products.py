@@ -15,12 +15,14 @@ from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.model import Model
 from tensortriage.model.operator_bodies.operator_body import (
     CONVOLUTION,
+    INTEGERS,
     OperatorBody,
     Results,
     Writer,
     array_of,
     needed,
     refuse_if,
+    writers,
 )
 from tensortriage.model.operator_bodies.replace_nodes import with_written
 from tensortriage.model.quantization.as_pairs import products_as_pairs
@@ -49,15 +51,16 @@ def int16_products(model: Model, *, fused: bool = True, by_tap: bool = False) ->
     if not any(2 * int(np.abs(graph.weight(name).astype(np.int16)).max(initial=0)) > _FITS for name in weights):
         return None
     convolution: Writer = functools.partial(_convolution, by_tap=by_tap)
-    writers = {"MatMul": _product, "Gemm": _product, "Conv": convolution, "MatMulInteger": _integers}
+    of_products = {"MatMul": _product, "Gemm": _product, "Conv": convolution, "MatMulInteger": _integers}
     left = {each.node.name for each in int8_products(graph)} - {each.node.name for each in products}
 
     def chosen(write: Writer, body: OperatorBody) -> Results:
         refuse_if(body.owner in left)
         return write(body)
 
-    taken = {op_type: functools.partial(chosen, write) for op_type, write in writers.items()}
-    return with_written(products_as_pairs(model), taken, runtime=())
+    taken = {op_type: functools.partial(chosen, write) for op_type, write in of_products.items()}
+    layers = {name.removeprefix(INTEGERS): write for name, write in writers().items() if name.startswith(INTEGERS)}
+    return with_written(products_as_pairs(with_written(model, layers, runtime=())), taken, runtime=())
 
 
 def by_tap_padded(channels_second: np.ndarray) -> np.ndarray:
@@ -112,7 +115,8 @@ def _product(body: OperatorBody) -> Results:
 
 def _integers(body: OperatorBody) -> Results:
     data, weight = body.inputs(2)
-    refuse_if(body.type_of(data.name or "") != ir.DataType.UINT8)  # int8 on both sides is exact
+    own = is_standard(data.producer(), "DynamicQuantizeLinear")  # in the body of a loop no types are known
+    refuse_if(not own and body.type_of(data.name or "") != ir.DataType.UINT8)  # int8 on both sides is exact
     lost = body.op("Cast", _lost(body, _numbers(body, data), _int8(weight)), to=int(ir.DataType.INT32))
     return (body.op("Sub", _again(body), lost),)
 

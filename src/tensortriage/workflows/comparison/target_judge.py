@@ -4,16 +4,21 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tensortriage.compare.judgement.judgement import Judgement
+from tensortriage.compare.judgement.judgement import Basis, Judgement
+from tensortriage.compare.judgement.relative_error import difference
+from tensortriage.compare.judgement.thresholds import TOO_COARSE
 from tensortriage.compare.judgement.tolerance import EveryTolerance
+from tensortriage.compare.judgement.within import is_lost, is_too_coarse
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.limits import judged_by
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.conform import Casting, check_feed
-from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
+from tensortriage.model.quantization.qdq import is_quantized
 from tensortriage.runs.lab import Lab
+from tensortriage.values.store import MemoryStore
 from tensortriage.workflows.common.judged import HealthyJudge
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Arrays, Participant
@@ -46,6 +51,7 @@ class TargetJudge:
         self._request, self._model, self._reference = request, model, reference
         self._of_reference, self._lab = of_reference, lab
         self._files: dict[int, FileStanding] = {}
+        self._first: dict[int, str] = {}
 
     def judge(
         self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays
@@ -60,17 +66,16 @@ class TargetJudge:
             outputs: The target's.
         """
         if not self._request.tolerances:
-            judged = self._by_rounding(target, feed, reference, metrics)
-            judged |= self._on_its_file(target, feed, outputs, [name for name in judged if judged[name].within])
-            others = {n: figure for n, figure in metrics.items() if n not in judged}
+            rounded = self._by_rounding(target, feed, reference, metrics)
+            others = {n: figure for n, figure in metrics.items() if n not in rounded}
             spec = self._reference.precision_spec if self._reference else None
             spec, own, asked = spec or PLAIN, target.precision_spec, target.model is self._model
             judge = HealthyJudge(self._model, reference=spec, target=own, lab=self._lab, asked=asked)
-            judged |= judge.judge(feed, others, reference)
+            judged = judge.judge(feed, others, reference)
             failing = {n: metrics[n] for n in others if n in judged and not judged[n].within}
-            excused = self._by_rounding(target, feed, reference, failing, golden=True) if failing else {}
-            names = [name for name in excused if excused[name].within]
-            return judged | excused | self._on_its_file(target, feed, outputs, names)
+            rounded |= self._by_rounding(target, feed, reference, failing, golden=True) if failing else {}
+            golden = {name: reference[name] for name in rounded if rounded[name].within and name in reference}
+            return judged | rounded | self._on_its_file(target, feed, outputs, golden)
         tolerance = EveryTolerance(self._request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
 
@@ -111,30 +116,57 @@ class TargetJudge:
         limits = self.rewritten(target.model).limits(feed, reference, could_be_own=golden)
         return {n: judged_by(limits[n], f, format_name="the file's") for n, f in metrics.items() if n in limits}
 
-    def _on_its_file(self, target: Participant, feed: Feed, outputs: Arrays, names: list[str]) -> dict[str, Judgement]:
+    def _on_its_file(self, target: Participant, feed: Feed, outputs: Arrays, golden: Arrays) -> dict[str, Judgement]:
         """Judge an engine on a file that rounds a network as on any model; return the outputs that are beyond that.
 
-        What the file's own rounding costs against the network excuses no engine that does not compute the file.
+        What the file's own rounding costs against the network excuses no engine that does not compute the file, and no
+        file of which a few ops lose much of their own results.
 
         Args:
             target: The target.
             feed: The feed.
             outputs: Its values.
-            names: Outputs that the cost of the file's rounding explains.
+            golden: The network's outputs, as far as the cost of the file's rounding explains the target's.
         """
-        if not names or target.model is None:
+        if not golden or target.model is None:
             return {}
         from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 
         try:
             fed = check_feed(feed, target.model.inputs, casting=Casting.ROUND)
             right = self._lab.outputs(CORRECTLY_ROUNDED, target.model, fed, what="evaluating the file in float64")
+            coarse = self._too_coarse(target.model, feed, fed, right, golden)
         except (EngineError, UsageError, DataError):
             return {}
-        figures = {n: measure(right[n], outputs[n]) for n in names if n in right and n in outputs}
+        figures = {n: measure(right[n], outputs[n]) for n in golden if n in right and n in outputs}
         judge = HealthyJudge(
             target.model, reference=CORRECTLY_ROUNDED, target=target.precision_spec, lab=self._lab, asked=True
         )
         own = judge.judge(fed, figures, right)
         words = "against the file itself, evaluated in float64: "
-        return {n: dataclasses.replace(each, limit=words + each.limit) for n, each in own.items() if not each.within}
+        return coarse | {
+            n: dataclasses.replace(each, limit=words + each.limit) for n, each in own.items() if not each.within
+        }
+
+    def _too_coarse(self, file: Model, feed: Feed, fed: Feed, right: Arrays, golden: Arrays) -> dict[str, Judgement]:
+        """Return the judgement of the output that a few ops of a file lose most of, as `diagnose` asks on real data.
+
+        Raises:
+            EngineError: When a form of the file cannot be evaluated.
+        """
+        first = self._first.setdefault(id(file), feed.name) == feed.name
+        errors = {name: difference(golden[name], right[name]) for name in golden if name in right}
+        output = max(errors, key=lambda name: errors[name], default="")
+        if not first or feed.origin is not Origin.REAL or not output or not is_too_coarse(errors[output]):
+            return {}
+        standing = self.rewritten(file)
+        if is_lost(errors[output]) or not is_quantized(file.graph) or (match := standing.match()) is None:
+            return {}
+        from tensortriage.diagnose.rungs.quantization.coarse_ops import coarse_ops
+
+        found = coarse_ops(
+            self._lab.remembering, standing.beside, fed, MemoryStore(golden), output, spec=match.unrounded
+        )
+        if found is None:
+            return {}
+        return {output: Judgement(False, found.words, errors[output] / TOO_COARSE, Basis.FORMAT)}

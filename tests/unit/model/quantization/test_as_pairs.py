@@ -7,6 +7,7 @@ import onnxruntime as ort
 import pytest
 from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_static
 
+from machine import exact_int8
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.as_pairs import as_pairs, owner_of
 from tensortriage.model.quantization.qdq import quantizers
@@ -43,6 +44,7 @@ def made(folder, name, way):
     return Model.load(folder / "q.onnx"), feed
 
 
+@exact_int8
 @pytest.mark.parametrize("name", MODELS)
 def test_operators_on_integers_become_pairs_that_compute_the_same(tmp_path, name):
     """Both are by definition: products of dequantized integers, quantized; they may fall on two sides of one step."""

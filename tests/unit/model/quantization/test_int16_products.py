@@ -7,11 +7,13 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import running
+from machine import exact_int8
 from models import of_message
 from tensortriage.compare.quantization.int16_sums import saturated_product, windows
 from tensortriage.model.quantization.int16_products import int16_products
 
 RNG = np.random.default_rng(0)
+OPSETS = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
 TYPES = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8}
 
 
@@ -41,7 +43,7 @@ def message(nodes, data, constants, kind):
         [helper.make_tensor_value_info("y", kind, None)],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
     )
-    return of_message(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return of_message(helper.make_model(graph, opset_imports=OPSETS, ir_version=8))
 
 
 def expected(data, weight):
@@ -91,6 +93,7 @@ def test_a_padded_place_holds_the_zero_point():
     np.testing.assert_allclose(found["y"].reshape(3, 2, 2).transpose(1, 2, 0), every, rtol=1e-6)
 
 
+@exact_int8
 def test_products_of_integers():
     data, weight = large(np.uint8, (5, 8)), large(np.int8, (8, 7))
     node = helper.make_node("MatMulInteger", ["x", "w"], ["y"], name="product")
@@ -111,3 +114,21 @@ def test_what_fits_is_left_alone():
     model = between_pairs("Conv", data, alone, group=4)
     found = running.run(int16_products(model), {"x": data})["y"]
     np.testing.assert_array_equal(found, running.run(model, {"x": data})["y"])
+
+
+@exact_int8
+def test_attention_projects_by_a_product_that_saturates():
+    """The bodies of attention are one for both: the projection by hand takes the place of the node's own."""
+    data, weight = large(np.uint8, (2, 3, 8)), large(np.int8, (8, 24))
+    step, scale, bias = np.float32(2**-8), np.float32(2**-9), np.zeros(24, np.float32)
+    constants = {"w": weight, "b": bias, "s": step, "t": scale, "z": np.uint8(3), "n": np.int8(0)}
+    words = ["x", "w", "b", "s", "t", "", "z", "n"]
+    node = helper.make_node("QAttention", words, ["y"], "product", domain="com.microsoft", num_heads=2)
+    model = message([node], data, constants, TensorProto.FLOAT)
+    found = running.run(int16_products(model), {"x": data})["y"]
+    q, k, v = np.split(expected(data.reshape(6, 8), weight).reshape(2, 3, 24) * step * scale, 3, axis=-1)
+    q, k, v = (each.reshape(2, 3, 2, 4).transpose(0, 2, 1, 3) for each in (q, k, v))
+    scores = np.exp(q @ k.swapaxes(-1, -2) / 2.0)  # the root of 4 numbers of a head
+    right = (scores / scores.sum(axis=-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(2, 3, 8)
+    np.testing.assert_allclose(found, right, rtol=1e-5)
+    assert not np.allclose(found, running.run(model, {"x": data})["y"], rtol=1e-3)

@@ -5,6 +5,7 @@ import pytest
 
 import models
 import running
+from machine import exact_int8
 from tensortriage.model.quantization.int8_weights import float_weights, weights_in_int8
 
 LAYERS = {
@@ -32,6 +33,7 @@ def between_quantizers(op):
     return models.parse(text.replace("@x", x).replace("@y", y)), {"x": feed.astype(np.float32)}
 
 
+@exact_int8
 @pytest.mark.parametrize("op", LAYERS)
 def test_onnx_runtime_computes_the_rewritten_file(op):
     model, feed = between_quantizers(op)

@@ -1,5 +1,7 @@
 """Is the error no larger than rounding to the requested format predicts? Then no op is to blame."""
 
+import contextlib
+
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say_gap
 from tensortriage.compare.judgement.within import is_too_coarse, near_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
@@ -19,8 +21,11 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.engines.registry import resolve
 from tensortriage.envelope.explanations import PREDICTED
+from tensortriage.errors import UsageError
 from tensortriage.runs.budget import BudgetSpent
+from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size
 
 
@@ -75,10 +80,21 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         ROUNDING_EXPLAINS,
         f"rounding to {inv.precision.value} explains the error: output '{name}' "
         f"{result.in_words(name, noise_of(inv))}{against if result.measure(name) == RELATIVE_RMS else ''}; "
-        f"no op is to blame{remarks}" + (too_coarse(inv, evidence) if coarse else ""),
+        f"no op is to blame{_unasked(inv)}{remarks}" + (too_coarse(inv, evidence) if coarse else ""),
         [*precision_command(inv.question), *look] if coarse else [*look, *precision_command(inv.question)],
     )
     return Answer(findings=Findings(rounded=verdict)) if inside else Answer(verdict)
+
+
+def _unasked(inv: Investigation) -> str:
+    """Return that the target chose its format itself, and what asks for fp32, as a clause; empty where it was asked."""
+    target = inv.question.target
+    if "precision" in target.options:
+        return ""
+    wide, words = target.with_options({**target.options, "precision": Precision.FP32.value}), ""
+    with contextlib.suppress(UsageError):
+        words = f", {wide} is in fp32" if resolve(wide).precision is Precision.FP32 else ""
+    return f"; {target.name} chooses {inv.precision.value} here by itself{words}"
 
 
 def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:

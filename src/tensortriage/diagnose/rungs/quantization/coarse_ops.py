@@ -7,15 +7,17 @@ they are to blame.
 """
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import difference
+from tensortriage.compare.judgement.thresholds import TOO_COARSE
 from tensortriage.compare.judgement.within import is_decisive, is_habit, is_too_coarse
 from tensortriage.diagnose.measurements.evidence import Calibrated
 from tensortriage.diagnose.measurements.suggested_commands import search_command
-from tensortriage.diagnose.rungs.quantization.rounding_costs import RoundingCost
+from tensortriage.diagnose.rungs.quantization.rounding_costs import RoundingCost, rounding_costs
 from tensortriage.diagnose.rungs.quantization.starved_channels import starved_channels
 from tensortriage.diagnose.state.confidence import blamed
 from tensortriage.diagnose.state.investigation import Investigation
@@ -39,6 +41,8 @@ from tensortriage.model.quantization.qdq import (
 )
 from tensortriage.model.quantization.quantizer_tools import excluding
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.runs.lab import Lab
+from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size, magnitude, percent
 
 _INTEGER_PRODUCTS = ("MatMulInteger", "ConvInteger")
@@ -69,13 +73,24 @@ class CoarseOps:
         nodes: They, in the file, and the share that each loses on right operands, the worst first.
         names: Their names in the network, by those in the file, as far as these are known.
         why: What their activations are like, by name of the node; empty for most.
-        without: The file with these in float, tried.
+        without: The file with these in float, tried; where the network is not at hand, its error is the estimate that
+            all goes that these alone lose.
     """
 
     nodes: Sequence[tuple[Node, float]]
     names: Mapping[str, str]
     why: Mapping[str, str]
     without: Calibrated
+
+    @property
+    def words(self) -> str:
+        """Their loss, as a limit that they break."""
+        (node, share), count = self.nodes[0], len(self.nodes)
+        others = f" (and {count - 1} more)" if count > 1 else ""
+        return (
+            f"no op loses {percent(TOO_COARSE)} of its own result by rounding to 8 bits, and with that most of what "
+            f"the output loses: {node.op_type} '{node.name}'{others} loses {percent(share)}"
+        )
 
     def conclusion(self, inv: Investigation, file: Model, lost: str) -> Conclusion:
         """Return the verdict that names them.
@@ -115,62 +130,86 @@ class CoarseOps:
 
 
 def coarse_ops(
-    inv: Investigation, beside: Correspondence, feed: Feed, costs: Sequence[RoundingCost], spec: EngineSpec, output: str
+    lab: Lab, beside: Correspondence, feed: Feed, golden: TensorStore, output: str, *, spec: EngineSpec
 ) -> CoarseOps | None:
     """Return the few ops whose rounding loses most of an output and much of their own results; None where none do.
 
     Args:
-        inv: The investigation, of the network.
-        beside: The network and its file.
+        lab: The lab that evaluates the file.
+        beside: The network and its file; the file twice where the network is not at hand, whose weights stay rounded.
         feed: The file's inputs.
-        costs: The costliest ops of the file.
-        spec: The evaluation of the unrounded file.
+        golden: The network's outputs on them.
         output: The output.
+        spec: The evaluation of the unrounded file.
 
     Raises:
         EngineError: When a form of the file cannot be evaluated.
     """
     file = beside.changed
+    costs = rounding_costs(lab, file, feed, output, unrounded=spec)
     spread = products_as_pairs(file)
     products = list(_products(spread.graph))
     costly = {each.node.name for each in costs}
     asked = [each for each in products if costly & {_owner(file, name) for name in (*each.rounding, *each.stored)}]
     ends = [each.node.outputs[0] for each in asked]
     wanted = [*ends, *(each.data for each in asked if each.data and each.data not in feed.tensors)]
-    inv.lab.progress("measuring what rounding costs each op's own result")
-    right = inv.lab.values(spec, spread, feed, list(dict.fromkeys(wanted)))
+    lab.progress("measuring what rounding costs each op's own result")
+    right = lab.values(spec, spread, feed, list(dict.fromkeys(wanted)))
     lost: list[tuple[_Product, float]] = []
     for each, end in zip(asked, ends, strict=True):
-        alone = spec.with_options(
-            {**spec.options, "but": "+".join(each.rounding), "draw": "1", "at": "+".join(each.stored)}
-        )
-        made = inv.lab.values(alone, spread, feed, [end])[end]
+        made = lab.values(_rounding_alone(spec, [each]), spread, feed, [end])[end]
         share = _lost(each.node, np.asarray(right[end]), np.asarray(made))
         if math.isfinite(share) and is_too_coarse(share):
             lost.append((each, share))
     if not lost or is_habit(len(lost), len(products)):
         return None
-    golden = np.asarray(inv.golden.outputs(inv.question.feeds[0])[output])
-    before = difference(golden, inv.lab.outputs(CORRECTLY_ROUNDED, file, feed)[output])
+    network = np.asarray(golden[output])
+    before = difference(network, lab.outputs(CORRECTLY_ROUNDED, file, feed)[output])
     mixed = _in_float(beside, spread, [each for each, _ in lost])
-    after = difference(golden, inv.lab.outputs(CORRECTLY_ROUNDED, mixed, feed)[output])
+    after = difference(network, lab.outputs(CORRECTLY_ROUNDED, mixed, feed)[output])
+    if beside.original is file:  # its weights in float are not known: what these alone lose goes with them
+        plain, rounded = (
+            lab.outputs(each, spread, feed)[output] for each in (spec, _rounding_alone(spec, [op for op, _ in lost]))
+        )
+        after = math.sqrt(max(before**2 - difference(plain, rounded) ** 2, 0.0))
     if not math.isfinite(after) or not is_decisive(1.0 - (after / before) ** 2):
         return None
     named = [
         (file.graph.node(_owner(file, each.node.name)), share) for each, share in sorted(lost, key=lambda x: -x[1])
     ]
-    why: dict[str, str] = {}
-    pairs = [pair for pair in quantizers(spread.graph) if pair.of_weight]
-    for each, _ in lost:
-        own = {_owner(file, name) for name in (*each.rounding, *each.stored)}
-        if each.data and not max((cost for cost in costs if cost.node.name in own), key=lambda x: x.error).of_weight:
-            values = feed.tensors[each.data] if each.data in feed.tensors else np.asarray(right[each.data])
-            why[_owner(file, each.node.name)] = _sizes(values)
-        elif words := next((starved_channels(spread, pair) for pair in pairs if pair.dequantize in each.stored), ""):
-            why[_owner(file, each.node.name)] = words
+    sizes = {**feed.tensors, **{each.data: np.asarray(right[each.data]) for each, _ in lost if each.data in right}}
+    why = _why(file, spread, [each for each, _ in lost], costs, sizes)
     words = f"{len(named)} op{'s' * (len(named) > 1)} in float, those that lose most of their own results"
     names = {_owner(file, other): name for name, other in beside.diff.pairs.items()}
     return CoarseOps(named, names, why, Calibrated(mixed, output, before, after, "exclude", words))
+
+
+def _why(
+    file: Model,
+    spread: Model,
+    lost: Sequence[_Product],
+    costs: Sequence[RoundingCost],
+    values: Mapping[str, np.ndarray],
+) -> dict[str, str]:
+    """Return what the costlier operand of products is like, by name of the node in the file, where that is known."""
+    why: dict[str, str] = {}
+    pairs = [pair for pair in quantizers(spread.graph) if pair.of_weight]
+    for each in lost:
+        own = {_owner(file, name) for name in (*each.rounding, *each.stored)}
+        if each.data and not max((cost for cost in costs if cost.node.name in own), key=lambda x: x.error).of_weight:
+            why[_owner(file, each.node.name)] = _sizes(values[each.data])
+        elif words := next((starved_channels(spread, pair) for pair in pairs if pair.dequantize in each.stored), ""):
+            why[_owner(file, each.node.name)] = words
+    return why
+
+
+def _rounding_alone(spec: EngineSpec, products: Sequence[_Product]) -> EngineSpec:
+    """Return the evaluation of a file in which nothing but the operands of some products is rounded."""
+    rounding, stored = (
+        "+".join(name for each in products for name in names(each))
+        for names in (operator.attrgetter("rounding"), operator.attrgetter("stored"))
+    )
+    return spec.with_options({**spec.options, "but": rounding, "draw": "1", "at": stored})
 
 
 def _lost(node: Node, right: np.ndarray, found: np.ndarray) -> float:

@@ -10,13 +10,13 @@ cost of rounding to 8 bits; the judge allows less than that (row ``int16-sums`` 
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import difference
 from tensortriage.compare.judgement.within import counts, is_decisive
-from tensortriage.compare.quantization.int16_sums import Int16Sums, int16_sums, windows
+from tensortriage.compare.quantization.int16_sums import Int16Sums, int16_sums, own_range, windows
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -179,36 +179,50 @@ def _cure(inv: Investigation, evidence: Evidence, output: str, before: float) ->
 
 def _beyond(inv: Investigation, evidence: Evidence, products: tuple[Int8Product, ...]) -> dict[str, Int16Sums]:
     """Return the saturated sums by op, the worst first."""
-    graph, golden = inv.model.graph, inv.golden.of(evidence.feed)
-    saturated_ops = {}
+    graph, by_tap = inv.model.graph, inv.question.target.name in PAIRED_BY_TAP
+    values = {name: np.asarray(array) for name, array in evidence.feed.tensors.items()}
+    golden, found = inv.golden.of(evidence.feed), dict[str, Int16Sums]()
     for each in products:
-        data, weight, points = (_array(name, graph, golden) for name in (each.data, each.weight, each.zero))
-        zero = int(points.reshape(-1)[0]) if points is not None and points.size == 1 else 0
-        if data is None or weight is None or data.dtype not in (np.int8, np.uint8):
-            continue
-        if inv.question.target.name in PAIRED_BY_TAP and weight.ndim > 2 and data.shape[1] == weight.shape[1]:
-            data, weight = by_tap_padded(data), by_tap_padded(weight)
-        factors = _factors(each.node, data, weight, zero)
-        if factors is not None and (sums := int16_sums(factors[0], zero, factors[1])).saturated > 0.0:
-            saturated_ops[each.node.name] = sums
-    return dict(sorted(saturated_ops.items(), key=lambda item: -item[1].error))
+        for numbers, zero, columns in _factors(each, lambda name: _array(name, graph, golden, values), by_tap=by_tap):
+            sums = int16_sums(numbers, zero, columns)
+            if sums.saturated > 0.0 and (each.node.name not in found or sums.error > found[each.node.name].error):
+                found[each.node.name] = sums
+    return dict(sorted(found.items(), key=lambda item: -item[1].error))
 
 
-def _array(name: str, graph: Graph, golden: TensorStore) -> np.ndarray | None:
+def _array(name: str, graph: Graph, golden: TensorStore, feed: Mapping[str, np.ndarray]) -> np.ndarray | None:
     if name in graph.constants:
         return graph.weight(name)
-    return np.asarray(golden[name]) if name and name in golden else None
+    return np.asarray(golden[name]) if name and name in golden else feed.get(name)
 
 
-def _factors(node: Node, data: np.ndarray, weight: np.ndarray, zero: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return a multiplication as a product of two matrices; None for one that is not looked into."""
+def _factors(
+    product: Int8Product, array: Callable[[str], np.ndarray | None], *, by_tap: bool
+) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
+    """Yield a multiplication as products of matrices: rows, their zero point, columns; none if it is not looked into.
+
+    What an operator quantizes itself is put in uint8 by its own range here; a state inside, by that of all steps.
+    """
+    node, weight, points = product.node, array(product.weight), array(product.zero)
+    data = array(product.data or node.outputs[0])
+    if data is None or weight is None:
+        return
+    zero = int(points.reshape(-1)[0]) if points is not None and points.size == 1 else 0
+    if weight.ndim == 3 and "LSTM" in node.op_type:  # directions, terms, gates; its results are steps, directions, ...
+        rows = [data if product.data else data[:, number] for number in range(len(weight))]
+        yield from ((*own_range(each.reshape(-1, each.shape[-1])), w) for each, w in zip(rows, weight, strict=True))
+        return
+    if data.dtype not in (np.int8, np.uint8):
+        data, zero = own_range(data)
+    if by_tap and weight.ndim > 2 and data.shape[1] == weight.shape[1]:
+        data, weight = by_tap_padded(data), by_tap_padded(weight)
     if "Conv" not in node.op_type and weight.ndim == 2:
-        rows = data.T if node.attributes.get("transA") else data.reshape(-1, data.shape[-1])
-        return rows, weight.T if node.attributes.get("transB") else weight
+        rows_of = data.T if node.attributes.get("transA") else data.reshape(-1, data.shape[-1])
+        yield rows_of, zero, weight.T if node.attributes.get("transB") else weight
+        return
     plain = node.attributes.get("group", 1) == 1 and not {*_dilations(node)} - {1}
-    if node.op_type not in ("Conv", "QLinearConv") or not plain:
-        return None
-    return windows(data, weight.shape[2:], zero), np.moveaxis(weight, 1, -1).reshape(len(weight), -1).T
+    if node.op_type in ("Conv", "QLinearConv") and plain:
+        yield windows(data, weight.shape[2:], zero), zero, np.moveaxis(weight, 1, -1).reshape(len(weight), -1).T
 
 
 def _dilations(node: Node) -> tuple[int, ...]:

@@ -92,7 +92,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         lost += f", {percent(varying) if varying < 1.0 else 'all'} of what varies within its channels,"
     if not is_quantized(file.graph):
         return _narrowed(inv, evidence, output, error, lost, apart)
-    costs = rounding_costs(inv, file, fed, output, unrounded=standing.unrounded)
+    costs = rounding_costs(inv.lab, file, fed, output, unrounded=standing.unrounded)
     weights = {pair.dequantize: pair.result for pair in quantizers(file.graph) if pair.of_weight}
     known = {name: array for name, array in matched.weights().items() if name in weights.values()}
     rounding = [each for each in costs if not each.of_weight or weights.get(each.node.name) in known]
@@ -117,7 +117,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     mixed = _excluded(restored(rounding[:best]), matched, rounding[:best]) if tried else None
     if not is_lost(max(error, varying)) or inv.question.inputs_word != "real":
         few = (
-            coarse_ops(inv, matched, fed, costs, standing.unrounded, output)
+            coarse_ops(inv.lab, matched, fed, inv.golden.outputs(feed), output, spec=standing.unrounded)
             if inv.question.inputs_word == "real"
             else None
         )

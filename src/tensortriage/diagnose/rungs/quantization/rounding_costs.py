@@ -21,6 +21,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import reads_integer_weights, rounds_activations
+from tensortriage.runs.lab import Lab
 
 MOST_COSTS = 8
 """Ops that are separated; each takes some evaluations of the file."""
@@ -41,13 +42,11 @@ class RoundingCost:
     error: float
 
 
-def rounding_costs(
-    inv: Investigation, file: Model, feed: Feed, output: str, *, unrounded: EngineSpec
-) -> list[RoundingCost]:
+def rounding_costs(lab: Lab, file: Model, feed: Feed, output: str, *, unrounded: EngineSpec) -> list[RoundingCost]:
     """Return the ops of a file whose rounding has a cost at an output, the costliest first.
 
     Args:
-        inv: The investigation, of the network that the file stands for.
+        lab: The lab that evaluates the file.
         file: The quantized file.
         feed: Its inputs.
         output: The output.
@@ -56,10 +55,10 @@ def rounding_costs(
     Raises:
         EngineError: When the file cannot be evaluated.
     """
-    right = inv.lab.outputs(unrounded, file, feed)[output]
+    right = lab.outputs(unrounded, file, feed)[output]
 
     def moved(**options: str) -> float:
-        found = inv.lab.outputs(unrounded.with_options({**unrounded.options, **options}), file, feed)[output]
+        found = lab.outputs(unrounded.with_options({**unrounded.options, **options}), file, feed)[output]
         return error_of(measure(right, found)) if found.shape == right.shape else math.inf
 
     def alone(nodes: Sequence[Node]) -> float:
@@ -68,7 +67,7 @@ def rounding_costs(
     def drawn(nodes: Sequence[Node]) -> float:
         return moved(draw="1", at=_joined(nodes))
 
-    inv.lab.progress(f"measuring the cost of each quantizer of {file.path.name if file.path else 'the file'} costs")
+    lab.progress(f"measuring the cost of each quantizer of {file.path.name if file.path else 'the file'} costs")
     activations = [node for node in file.graph.nodes if rounds_activations(node)]
     weights = [node for node in file.graph.nodes if reads_integer_weights(file.graph, node)]
     kinds = ((activations, False, alone), (weights, True, drawn))

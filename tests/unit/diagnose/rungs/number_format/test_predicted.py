@@ -6,6 +6,7 @@ from onnx import numpy_helper
 
 from diagnosing import ask, named, step
 from engine_scripts import engine_file
+from tensortriage.engines.cpu_features import computes_bf16
 from tensortriage.values.store import stored
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]> main (float[64, 48] x) => (float[1, 2] y) {
@@ -51,6 +52,21 @@ def test_layers_are_asked_for_only_where_the_outputs_settle_nothing(tmp_path, ta
     recorded = {name for folder in (tmp_path / "case" / "runs").iterdir() for name in stored(folder).names()}
     assert recorded == ({"hidden", "y"} if asked else {"y"})
     assert report.ranges.tensors == 3  # a weight and two results
+
+
+@pytest.mark.lengthy
+@pytest.mark.engine
+@pytest.mark.skipif(not computes_bf16(), reason="OpenVINO computes in fp32 here")
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_format_that_nobody_asked_for_is_said_to_be_the_engine_s_own(tmp_path, asked):
+    pytest.importorskip("openvino")
+    wide = named(WIDE, "first", "bend")
+    weight = np.random.default_rng(5).normal(0, 0.2, (48, 32)).astype(np.float32)
+    wide.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    verdict, _ = ask(tmp_path, wide, FEED, "openvino:precision=bf16" if asked else "openvino")
+    assert verdict.verdict == "rounding", verdict.summary
+    told = "openvino chooses bf16 here by itself, openvino:precision=fp32 is in fp32"
+    assert (told in verdict.summary) is not asked
 
 
 @pytest.mark.lengthy

@@ -4,6 +4,8 @@ Both lose 10 to 50 % of their outputs. Which is which follows from how the netwo
 multiplies what was rounded by two and a half, in the other one channel is sixty times as large as its neighbours.
 """
 
+import dataclasses
+
 import numpy as np
 import onnx
 import pytest
@@ -11,6 +13,12 @@ from onnx import numpy_helper
 from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_static
 
 from diagnosing import ask
+from machine import exact_int8
+from tensortriage.engines.spec import PLAIN
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.workflows.comparison.compare import compare
+from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage.workflows.comparison.participants import Saved
 
 pytestmark = pytest.mark.slow
 LAYERS, WIDTH = 8, 48
@@ -67,7 +75,19 @@ def diagnosed(folder, make, way, seed):
         quantize_dynamic(path, file)
     else:
         quantize_static(path, file, Samples(feeds), quant_format=QuantFormat[way])
+    np.savez(folder / "feed.npz", **feeds[0])
     return ask(folder, path, feeds[0], "onnxruntime:optimization=none", target_model=file)[0]
+
+
+def compared(folder):
+    """Return the exit codes of `run` on the same file, beside its network and against what that saved."""
+    feed, kept = FeedRequest(paths=(str(folder / "feed.npz"),)), []
+    asked = CompareRequest(model=folder / "model.onnx", targets=[PLAIN], feeding=feed)
+    compare(asked, record=lambda *told: kept.append(told[2]))
+    saved_outputs = Saved("golden", [dict(kept[0])])
+    live = dataclasses.replace(asked, reference=PLAIN, target_model=folder / "file.onnx")
+    golden = dataclasses.replace(asked, model=folder / "file.onnx", saved=[saved_outputs])
+    return [compare(each).exit_code for each in (live, golden)]
 
 
 @pytest.mark.parametrize(
@@ -82,12 +102,18 @@ def test_ops_that_lose_much_of_their_own_results_are_to_blame(tmp_path, way):
     assert all(each.local_error > 0.1 for each in verdict.culprits)
     assert any(f"nodes_to_exclude={named}" in line for line in verdict.next)
     assert verdict.remedy is not None
+    assert compared(tmp_path) == [1, 1]
 
 
 @pytest.mark.parametrize(
-    "way", ["dynamic", *(pytest.param(way, marks=pytest.mark.lengthy) for way in ("QDQ", "QOperator"))]
+    "way",
+    [
+        pytest.param("dynamic", marks=exact_int8),
+        *(pytest.param(way, marks=pytest.mark.lengthy) for way in ("QDQ", "QOperator")),
+    ],
 )
 def test_healthy_rounding_of_a_network_that_amplifies_it_is_rounding(tmp_path, way):
     verdict = diagnosed(tmp_path, amplifying, way, 0)
     assert verdict.verdict == "rounding", verdict.summary
     assert "% of the signal" in verdict.summary
+    assert compared(tmp_path) == [0, 0]
