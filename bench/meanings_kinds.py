@@ -195,7 +195,7 @@ UNBUILT_TOKENS: Sequence[Pair] = (
     ("heads of keys in turn", GROUPED.format(n=2, k="k2", v="v2"),
      GROUPED.format(n=4, k="kt", v="vt"),
      {"zero": np.array([0]), "eight": np.array([8]), "axis": np.array([2])}, 23,
-     ("Attention", "heads")),
+     ("Attention", "head n")),
 )  # fmt: skip
 UNBUILT_PICTURES: Sequence[Pair] = (
     ("scale and shift exchanged", "d = InstanceNormalization(c, g, s)", "d = InstanceNormalization(c, s, g)",
