@@ -4,7 +4,8 @@
 
 Seventy-three programs that feed a network something else than they are given (channels, numbers, layouts, crops,
 memory, tokens, masks; two at once), on seven small networks, most of which show outputs alone: kind and parameters must
-be told. Seventy pairs that are honest, or have another fault (an op, a weight, a format): none may be said to be fed another input.
+be told. Seventy pairs that are honest, or have another fault (an op, a weight, a format): none may be said to be fed
+another input.
 """
 
 import argparse
