@@ -2,9 +2,10 @@
 
     python bench/feeds.py [--only WORD ...]
 
-Seventy-odd programs that feed a network something else than they are given (channels, numbers, layouts, crops, tokens,
-masks; two at once), on six small networks, most of which show outputs alone: kind and parameters must be told. Sixty
-pairs that are honest, or have another fault (an op, a weight, a format): none may be said to be fed another input.
+Seventy-three programs that feed a network something else than they are given (channels, numbers, layouts, crops,
+memory, tokens, masks; two at once), on seven small networks, most of which show outputs alone: kind and parameters must
+be told. Seventy pairs that are honest, or have another fault (an op, a weight, a format): none may be said to be fed
+another input.
 """
 
 import argparse
