@@ -106,7 +106,7 @@ def _sets(given: Sequence[int], rank: int, *, whole: bool = True) -> Iterator[li
     if whole:
         sets += [list(range(rank)), list(range(1, rank)), last, [axis - 1 for axis in last]]
     for each in dict.fromkeys(tuple(one) for one in sets):
-        if list(each) != now and min(each) >= 0:
+        if each and list(each) != now and min(each) >= 0:
             yield list(each)
 
 

@@ -92,6 +92,11 @@ def test_what_cannot_be_otherwise_is_not_tried():
                                                     "{ y = Conv(x, w) }"))  # fmt: skip
 
 
+def test_a_vector_has_no_other_axes():
+    one = model("g (float[3] x) => (float[1] y) { y = ReduceMean<axes=[0]>(x) }", opset=17)
+    assert not [each for each in words(one) if "axes were" in each]
+
+
 def test_what_leaves_out_an_operator_explains_alone_only():
     ways = [way for each in sites_of(Rewriter(net("Relu(x)")), SIGNATURES) for way in each.values()]
     assert [way.alone for way in ways if "left out" in way.words] == [True]
