@@ -28,7 +28,8 @@ def with_constants(case):
     return Model.from_ir(onnx_ir.from_proto(model))
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # of onnx, as it makes its tests
+@pytest.mark.filterwarnings("ignore:::onnx")  # of onnx, as it makes its tests
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 @pytest.mark.lengthy
 def test_rows_are_made_of_any_node():
     made = 0

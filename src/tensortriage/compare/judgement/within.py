@@ -143,6 +143,11 @@ def is_too_coarse(error: float) -> bool:
     return error >= TOO_COARSE
 
 
+def over_coarse(error: float) -> float:
+    """Return by how many times an error exceeds the least that is too coarse."""
+    return error / TOO_COARSE
+
+
 def is_noise(floor: float) -> bool:
     """Return whether a floor is no limit: so much of the signal, or no number, that anything would be within it.
 

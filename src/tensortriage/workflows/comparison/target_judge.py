@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import difference
-from tensortriage.compare.judgement.thresholds import TOO_COARSE
 from tensortriage.compare.judgement.tolerance import EveryTolerance
-from tensortriage.compare.judgement.within import is_lost, is_too_coarse
+from tensortriage.compare.judgement.within import is_lost, is_too_coarse, over_coarse
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.limits import judged_by
@@ -169,4 +168,4 @@ class TargetJudge:
         )
         if found is None:
             return {}
-        return {output: Judgement(False, found.words, errors[output] / TOO_COARSE, Basis.FORMAT)}
+        return {output: Judgement(False, found.words, over_coarse(errors[output]), Basis.FORMAT)}
