@@ -54,7 +54,10 @@ def test_a_constant_for_what_is_computed_and_the_input_that_is_lost(tmp_path):
     ("change", "words"),
     [
         (("Sub(h, s)", "Sub(s, h)"), "Sub 'make_d' has its operands 0 and 1 exchanged"),
-        (("y = MatMul(e, v)", "y = MatMul(d, v)"), "MatMul 'make_y' reads 'd' as operand 0 without Tanh 'make_e' before it"),
+        (
+            ("y = MatMul(e, v)", "y = MatMul(d, v)"),
+            "MatMul 'make_y' reads 'd' as operand 0 without Tanh 'make_e' before it",
+        ),
     ],
 )
 def test_what_a_node_reads(tmp_path, change, words):
