@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from tensortriage.diagnose.sdk import Feed, Model
 from tensortriage_meanings.rung import searched
 from tensortriage_meanings.search import Tensors, Unexplained
-from tensortriage_meanings.subject import Disputed, Disputer, DisputingSide
+from tensortriage_meanings.subject import Disputed, Disputer, DisputingSide, fed
 
 
 def understood_otherwise(
@@ -29,5 +29,5 @@ def understood_otherwise(
         seconds: How long at most.
     """
     who = Disputer("the program that saved them", DisputingSide.TARGET)
-    about = Disputed(Unexplained(model, run, theirs, limits), feed, who, True, next(iter(theirs)))
+    about = Disputed(Unexplained(model, run, theirs, limits, fed(feed)), feed, who, True, next(iter(theirs)))
     return searched(about, seconds=seconds).sentence

@@ -222,7 +222,12 @@ def _disputed(inv: Investigation, model: Model, feed: Feed, theirs: Tensors, who
     def limits(changed: Model, made: Tensors) -> Mapping[str, float] | None:
         return _limits(inv.about(dataclasses.replace(question, model=changed)), feed, made, theirs)
 
-    return Disputed(Unexplained(model, run, theirs, limits), feed, who, False, next(iter(theirs)))
+    return Disputed(Unexplained(model, run, theirs, limits, fed(feed)), feed, who, False, next(iter(theirs)))
+
+
+def fed(feed: Feed) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a feed's tensors by name."""
+    return {name: np.shape(array) for name, array in feed.tensors.items()}
 
 
 def _limits(inv: Investigation, feed: Feed, made: Tensors, theirs: Tensors) -> Mapping[str, float] | None:
