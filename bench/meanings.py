@@ -82,8 +82,8 @@ def said(verdict: Verdict) -> str:
 
 
 def words_of(verdict: Verdict) -> str:
-    """Return the summary of a verdict and the reasons of its culprits."""
-    return f"{verdict.summary} {' '.join(each.reason for each in verdict.culprits)}"
+    """Return the summary of a verdict, and of its culprits the reasons and the patterns of their errors."""
+    return " ".join([verdict.summary, *(" ".join([each.reason, *each.anatomy]) for each in verdict.culprits)])
 
 
 if __name__ == "__main__":

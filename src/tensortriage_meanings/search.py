@@ -1,13 +1,13 @@
 """Which differences of meaning make a model give the other side's numbers? The likeliest are tried first.
 
-Every way of the table is tried on all nodes of its kind at once; then on single nodes; then in addition to those that
+Every way of the tables is tried on all nodes of its kind at once; then on single nodes; then in addition to those that
 came nearer. The judge confirms those that come near. All ways that fit equally are reported.
 """
 
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -141,16 +141,17 @@ class _Search:
         self._before = subject.distance(self._outputs)
         if self._before == 0.0:
             return None
-        groups, singles = self._groups, list[Ways]()
-        for number, table in enumerate(self._tables, 1):
-            more = list(sites_of(self._rewriter, table, subject.shapes))
-            groups += more
-            alone = [{name: way} for group in more if len(group) > 1 for name, way in group.items()]
-            for ways in (more, alone):
-                if found := self._fitting(ways):
-                    return self._told([*found, *self._fitting(self._at(found[0].ways, self._tables[number:]))])
-            singles += alone
-        together = [ways for ways in (*groups, *singles) if not _is_alone(ways)]
+        tables = [list(sites_of(self._rewriter, table, subject.shapes)) for table in self._tables]
+        alone: list[list[Ways]] = [
+            [{name: way} for g in groups if len(g) > 1 for name, way in g.items()] for groups in tables
+        ]
+        self._groups = [group for groups in tables for group in groups]
+        for parts in (tables, alone):  # all nodes of a kind in every table first: an engine has one kernel for them
+            for number, candidates in enumerate(parts, 1):
+                if found := self._fitting(candidates):
+                    later = (group for groups in tables[number:] for group in groups)
+                    return self._told([*found, *self._fitting(_at(found[0].ways, later))])
+        together = [ways for part in (*tables, *alone) for ways in part if not _is_alone(ways)]
         for _ in range(MOST_TOGETHER - 1):
             nearest = min(self._near, key=lambda each: each[0], default=None)
             if nearest is None:
@@ -162,11 +163,6 @@ class _Search:
             ):
                 return self._told(found)
         return None
-
-    def _at(self, told: Ways, tables: Sequence[Sequence[MeaningRow]]) -> list[Ways]:
-        """Return the ways of further tables at the nodes that are told: they may fit as well."""
-        groups = (group for table in tables for group in sites_of(self._rewriter, table, self._subject.shapes))
-        return [{name: group[name] for name in told} for group in groups if told.keys() <= group.keys()]
 
     def _fitting(self, candidates: Sequence[Ways], before: float = math.inf) -> list[Fitting]:
         """Return the candidates that the judge confirms."""
@@ -241,6 +237,11 @@ class _Search:
             if without is not None and self._subject.distance(without[1]) <= 2.0 * own:
                 kept = fewer
         return kept
+
+
+def _at(told: Ways, groups: Iterable[Ways]) -> list[Ways]:
+    """Return the ways of groups at the nodes that are told."""
+    return [{name: group[name] for name in told} for group in groups if told.keys() <= group.keys()]
 
 
 def _may_empty(way: Meaning) -> bool:

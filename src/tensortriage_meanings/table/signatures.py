@@ -210,7 +210,7 @@ def _first_for_all(site: MeantNode) -> Iterator[Meaning]:
             continue
         if (given != given.reshape(-1)[0]).any():
             firsts[index] = np.full_like(given, given.reshape(-1)[0])
-            yield Meaning(f"the first number of its input {site.input_name(index)} ({firsts[index].reshape(-1)[0]:g}) "
+            yield Meaning(f"the first number of its input {site.input_name(index)} "
                           f"stood for all {given.size}", operands={index: firsts[index]})  # fmt: skip
     if len(firsts) > 1:
         names = " and ".join(site.input_name(index) for index in firsts)

@@ -40,7 +40,7 @@ def exp(x, alpha):
         (net("Mul(x, f)", "float f = {2}"), "its input B were left out: the result is its input A", X),
         (net("Sub(x, f)", "float f = {2}"), "its inputs A and B were exchanged", 2 - X),
         (net("Sub(f, x)", "float[3] f = {1,2,3}"), "its inputs A and B were exchanged", X - [1, 2, 3]),
-        (net("Mul(x, f)", "float[3] f = {2,3,4}"), "the first number of its input B (2) stood for all 3", 2 * X),
+        (net("Mul(x, f)", "float[3] f = {2,3,4}"), "the first number of its input B stood for all 3", 2 * X),
         (net("Mul(x, f)", "float[3] f = {2,3,4}"), "the numbers of its input B were reversed", X * [4, 3, 2]),
         (net("Pow(x, e)", "float e = {2.5}"), "its input Y were cut to a whole number (2, not 2.5)", X**2),
         (net("Clip(x, l, h)", "float l = {-0.7}, float h = {1.8}"), "inputs min and max were cut", np.clip(X, 0, 1)),
