@@ -34,6 +34,7 @@ from tensortriage_meanings.table.places import PLACES
 from tensortriage_meanings.table.pools import POOLS
 from tensortriage_meanings.table.quantizers import QUANTIZERS
 from tensortriage_meanings.table.recurrent import RECURRENT
+from tensortriage_meanings.table.sets import SETS
 from tensortriage_meanings.table.signatures import SIGNATURES
 
 QUESTION = "does either side interpret an operator differently?"
@@ -124,7 +125,8 @@ def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
 
 def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
     """Try the whole table on a dispute, for so long at most."""
-    found = explained(about.subject, TABLE, PIXELS, INSTEAD, SIGNATURES, seconds=seconds)
+    tables = (TABLE, PIXELS, INSTEAD, SIGNATURES, *([] if about.whole else [SETS]))
+    found = explained(about.subject, *tables, seconds=seconds)
     if found is None:
         return MeaningTold()
     words = {name: way.words for name, way in found.ways.items()}

@@ -246,7 +246,7 @@ def _at(told: Ways, groups: Iterable[Ways]) -> list[Ways]:
 
 def _may_empty(way: Meaning) -> bool:
     """Return whether a way may change sizes: inputs elsewhere, or other whole numbers."""
-    return bool(way.inputs) or any(array.dtype.kind == "i" for array in way.operands.values())
+    return bool(way.inputs or way.behind) or any(array.dtype.kind == "i" for array in way.operands.values())
 
 
 def _is_empty(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> bool:

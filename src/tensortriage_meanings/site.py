@@ -103,6 +103,12 @@ class MeantNode:
         maker = None if value is None else value.producer()
         return maker if is_standard(maker, *op_types) else None
 
+    def only_user(self) -> ir.Node | None:
+        """Return the node that alone reads the first result, which is no output of the model; None for others."""
+        result = self.node.outputs[0]
+        users = list(result.uses())
+        return users[0].node if len(users) == 1 and not result.is_graph_output() else None
+
     def feeds(self, *op_types: str) -> ir.Node | None:
         """Return the only node that reads the first result, if it has one of these operators."""
         users = list(self.node.outputs[0].uses())
@@ -150,6 +156,8 @@ class Meaning:
         op: Another operator in the place of the node's; empty for its own.
         body: The nodes that stand for it, in ONNX's text syntax after a function's name: ``(x) => (y) { ... }``; empty
             where attributes and operands suffice.
+        behind: Name of the only node that takes the node's result, in whose place it is, and the other way round.
+        through: Which of its inputs the node in its place is applied to then, by index.
         since: Opset that the rewritten model has at least.
         cure: How to write it into a model, as an instruction; empty where the attributes or operands show it.
         alone: Whether it is no explanation together with others: what leaves out an operator changes so much that two
@@ -162,6 +170,8 @@ class Meaning:
     inputs: Mapping[int, int | None] = dataclasses.field(default_factory=dict)
     op: str = ""
     body: str = ""
+    behind: str = ""
+    through: int = 0
     since: int = 0
     cure: str = ""
     alone: bool = False
