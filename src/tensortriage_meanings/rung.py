@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from tensortriage.diagnose.sdk import (
     FED_OTHERWISE,
@@ -21,6 +22,7 @@ from tensortriage.diagnose.sdk import (
     is_foreign,
     rung,
 )
+from tensortriage_meanings.reads import reads_of
 from tensortriage_meanings.search import MeaningFound, Ways, explained
 from tensortriage_meanings.site import Meaning
 from tensortriage_meanings.subject import Disputed, DisputingSide, disputed, disputed_whole
@@ -126,7 +128,8 @@ def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
 def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
     """Try the whole table on a dispute, for so long at most."""
     tables = (TABLE, PIXELS, INSTEAD, SIGNATURES, *([] if about.whole else [SETS]))
-    found = explained(about.subject, *tables, seconds=seconds)
+    seen = partial(reads_of, about.subject, about.feed.tensors)
+    found = explained(about.subject, *tables, seconds=seconds, seen=seen)
     if found is None:
         return MeaningTold()
     words = {name: way.words for name, way in found.ways.items()}
@@ -177,6 +180,8 @@ def _sentence(about: Disputed, found: MeaningFound) -> str:
         others = [_other(graph, ways, found.ways) for ways in found.equals]
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
         words += f" (on these inputs as well as if {'; or if '.join(others[:_MOST_TOLD])}{more})"
+    if about.together:
+        return words
     cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in found.ways.items()))
     return f"{words}. {about.who.side.value}{cures}"
 

@@ -101,15 +101,21 @@ class MeaningFound:
     equals: tuple[Ways, ...] = ()
 
 
-def explained(subject: Unexplained, *tables: Sequence[MeaningRow], seconds: float = math.inf) -> MeaningFound | None:
+def explained(
+    subject: Unexplained,
+    *tables: Sequence[MeaningRow],
+    seconds: float = math.inf,
+    seen: Callable[[], Iterable[Ways]] = tuple,
+) -> MeaningFound | None:
     """Return the differences of meaning that explain the other side's numbers; None where none does.
 
     Args:
         subject: The numbers.
         tables: Tables to try; a later table is for numbers that no earlier one explains.
         seconds: How long, besides the limits of this module.
+        seen: Returns ways that are read off the numbers, for those that no table explains.
     """
-    return _Search(subject, tables, seconds).found()
+    return _Search(subject, tables, seconds).found(seen)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +138,7 @@ class _Search:
         self._groups: list[Ways] = []
         self._near: list[tuple[float, Ways]] = []
 
-    def found(self) -> MeaningFound | None:
+    def found(self, seen: Callable[[], Iterable[Ways]]) -> MeaningFound | None:
         subject = self._subject
         try:
             self._outputs = subject.run(subject.model)
@@ -151,6 +157,8 @@ class _Search:
                 if found := self._fitting(candidates):
                     later = (group for groups in tables[number:] for group in groups)
                     return self._told([*found, *self._fitting(_at(found[0].ways, later))])
+        if found := self._fitting(list(seen())):
+            return self._told(found)
         together = [ways for part in (*tables, *alone) for ways in part if not _is_alone(ways)]
         for _ in range(MOST_TOGETHER - 1):
             nearest = min(self._near, key=lambda each: each[0], default=None)
