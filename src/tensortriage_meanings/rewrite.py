@@ -62,6 +62,9 @@ def _change(model: ir.Model, node: ir.Node, way: Meaning) -> None:
     given = list(node.inputs)
     for index, other in way.inputs.items():
         node.replace_input_with(index, None if other is None else given[other])
+    for index, name in way.wired.items():
+        node.replace_input_with(index, _values(model.graph)[name])
+        model.graph.sort()
     for index, array in way.operands.items():
         value = initializer(f"{node.name}/meant:{index}", array)
         model.graph.register_initializer(value)
@@ -103,3 +106,8 @@ def _exchange(first: ir.Node, second: ir.Node, through: int) -> None:
         node.resize_inputs(len(values))
         for index, value in enumerate(values):
             node.replace_input_with(index, value)
+
+
+def _values(graph: ir.Graph) -> dict[str | None, ir.Value]:
+    """Return inputs and results by name."""
+    return {value.name: value for value in [*graph.inputs, *(each for node in graph for each in node.outputs)]}

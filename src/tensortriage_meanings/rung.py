@@ -127,7 +127,7 @@ def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
 
 def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
     """Try the whole table on a dispute, for so long at most."""
-    tables = (TABLE, PIXELS, INSTEAD, SIGNATURES, *([] if about.whole else [SETS]))
+    tables = (TABLE, PIXELS, INSTEAD, SIGNATURES, *([SETS] if about.together else []))
     seen = partial(reads_of, about.subject, about.feed.tensors)
     found = explained(about.subject, *tables, seconds=seconds, seen=seen)
     if found is None:

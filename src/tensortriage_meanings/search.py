@@ -305,7 +305,7 @@ def sites_of(
             if node.domain in _DOMAINS and (not row.ops or node.op_type in row.ops):
                 for known in row.ways(MeantNode(node, base.opset, specs[id(base)])):
                     way = dataclasses.replace(known, since=max(known.since, row.since))
-                    groups.setdefault("" if row.together else _key(node.op_type, way), {})[node.name or ""] = way
+                    groups.setdefault(way.group or _key(node.op_type, way), {})[node.name or ""] = way
         yield from groups.values()
 
 

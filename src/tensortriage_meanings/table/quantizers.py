@@ -32,13 +32,14 @@ def _interval_in_whole_numbers(site: MeantNode) -> Iterator[Meaning]:
     if not _INT8[0] <= first < last <= _INT8[1]:
         return
     if not begins:
-        yield Meaning(_WORDS, operands={1: np.ones_like(scale), 2: np.zeros_like(zero)}, cure=_CURE)
+        operands = {1: np.ones_like(scale), 2: np.zeros_like(zero)}
+        yield Meaning(_WORDS, operands=operands, cure=_CURE, group=_WORDS)
         return
     slope = (last - first) / (high - low)
     lines = [f"{name} = Constant<value_float={value!r}>()" for name, value in
              (("a", low), ("b", high), ("k", slope), ("o", first - low * slope))]  # fmt: skip
     lines += ["c = Clip(x, a, b)", "m = Mul(c, k)", "r = Add(m, o)", "w = Round(r)", "q = Cast<to=3>(w)"]
-    yield Meaning(_WORDS, body=f"(x, s, z) => (q) {{ {' '.join(lines)} }}", cure=_CURE)
+    yield Meaning(_WORDS, body=f"(x, s, z) => (q) {{ {' '.join(lines)} }}", cure=_CURE, group=_WORDS)
 
 
 def _of_a_neighbour(site: MeantNode) -> Iterator[Meaning]:
@@ -90,6 +91,6 @@ def _next_to(node: ir.Node) -> Iterator[ir.Node]:
 
 
 QUANTIZERS = (
-    MeaningRow(PAIR, _interval_in_whole_numbers, together=True),
+    MeaningRow(PAIR, _interval_in_whole_numbers),
     MeaningRow(PAIR, _of_a_neighbour),
 )

@@ -1,9 +1,9 @@
-"""What a compiler gets wrong in ops that it computes together: their order, a sign, one of them twice, a constant.
+"""What a compiler gets wrong in ops that it computes together: their order, a sign, one of them twice, an operand.
 
 Rules that rewrite several ops into one match a pattern that is not there, or write the right one down wrongly. These
 rows know no operator, and no engine's rules: of ops wired to each other they exchange two neighbours, apply one twice,
-turn a sign, and take a constant of one for that of another. That one is left out, or has its operands exchanged, is a
-matter of its definition (`signatures`).
+turn a sign, and take a constant or another value of one op for that of another. That one is left out, or has its
+operands exchanged, is a matter of its definition (`signatures`).
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.sdk import array_of
+from tensortriage.model.sdk import GOLDEN_PREFIX, array_of
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 from tensortriage_meanings.table.calls import call, formal
 from tensortriage_meanings.table.quantizers import PAIR
@@ -79,9 +79,30 @@ def _constant_of_another(site: MeantNode) -> Iterator[Meaning]:
                     continue
                 words = f"its input {name} were that of {node.op_type} '{node.name}'"
                 yield Meaning(words, operands={index: theirs})
-                if node.op_type == site.op_type and at == index:
-                    pair = " and ".join(sorted(f"'{each.name}'" for each in (site.node, node)))
-                    yield Meaning(f"the inputs {name} of {pair} were exchanged", operands={index: theirs})
+                pair = " and ".join(sorted((f"input {name} of '{site.node.name}'", _named(node, at, site))))
+                yield Meaning(f"{pair} were exchanged", operands={index: theirs}, group=pair)
+
+
+def _named(node: ir.Node, at: int, site: MeantNode) -> str:
+    return f"input {MeantNode(node, site.opset, site.specs).input_name(at)} of '{node.name}'"
+
+
+def _another_value(site: MeantNode) -> Iterator[Meaning]:
+    """Yield values of the set in the place of an operand: of an op that is passed by, of another branch."""
+    if site.node.graph is None:
+        return
+    behind, nodes = {site.node}, list(site.node.graph)
+    for node in nodes:
+        if any(value is not None and value.producer() in behind for value in node.inputs):
+            behind.add(node)
+    values = [*site.node.graph.inputs, *(each for node in nodes if node not in behind for each in node.outputs)]
+    for index, own in enumerate(site.node.inputs):
+        for other in values if array_of(own) is None else ():
+            if own is None or own is other or not site.alike(own, other):
+                continue
+            names = [(value.name or "").removeprefix(GOLDEN_PREFIX) for value in (own, other)]
+            words = f"its input {site.input_name(index)} were '{names[1]}', not '{names[0]}'"
+            yield Meaning(words, wired={index: other.name or ""}, cure="mark both values as outputs", alone=True)
 
 
 def _alike(own: np.ndarray, theirs: np.ndarray) -> bool:
@@ -89,6 +110,6 @@ def _alike(own: np.ndarray, theirs: np.ndarray) -> bool:
 
 
 SETS: tuple[MeaningRow, ...] = tuple(
-    MeaningRow((), ways) for ways in (_in_another_order, _turned, _constant_of_another, _twice)
+    MeaningRow((), ways) for ways in (_in_another_order, _turned, _constant_of_another, _another_value, _twice)
 )
 """Rows about ops that are computed together."""

@@ -31,7 +31,14 @@ K, H = np.array([1, -2, 3, -4]), np.array([2, 5, -6, 0.5])
         ("[s] y = Mul(x, k)", "its result had the other sign", -X * K),
         ("[t] y = Tanh(x)", "computed twice", np.tanh(np.tanh(X))),
         ("[m] a = Mul(x, k) [s] y = Add(a, h)", "its input B were that of Mul 'm'", X * K + K),
-        ("[m] a = Add(x, k) [e] b = Exp(a) [s] y = Add(b, h)", "of 'm' and 's' were exchanged", np.exp(X + H) + K),
+        ("[m] a = Add(x, k) [e] b = Exp(a) [s] y = Add(b, h)", "of 'm' and input B of 's' were", np.exp(X + H) + K),
+        ("[m] a = Mul(x, k) [s] y = Sub(h, a)", "input A of 's' and input B of 'm' were exchanged", K - H * X),
+        (
+            "[m] a = Add(x, k) [e] b = Exp(a) [s] y = Mul(a, b)",
+            "its input input were 'x', not 'a'",
+            (X + K) * np.exp(X),
+        ),
+        ("[e] a = Exp(x) [n] b = Abs(x) [s] y = Sub(b, a)", "its input X were 'a', not 'x'", 0 * X),
     ],
 )
 def test_a_way_computes_what_its_words_say(body, said, expected):
