@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tensortriage_feeds.arrays.numbers import stored_type
+from tensortriage.diagnose.sdk import stored_type
 from tensortriage_feeds.memory import memory_of
 from tensortriage_feeds.transforms import Transform, of_input
 
@@ -45,14 +45,15 @@ def _other_rows(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | 
 
 def _other_bytes(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None:
     """Return the type of the numbers whose bytes arrive, as many as there is room for; None for its own."""
-    if mine.dtype.kind != "f" or mine.size < _LEAST_IN_ROW:
+    if mine.dtype.kind not in "fiu" or mine.size < _LEAST_IN_ROW:
         return None
-    found = stored_type(mine.astype(np.float64).ravel(), np.ascontiguousarray(theirs).ravel())
+    found = stored_type(mine, theirs)
     if found is None:
         return None
-    words = f"holds the bytes of its numbers in {found}, read as {theirs.dtype}"
-    cure = f"convert {{x}} to {theirs.dtype} before its memory is copied: {{x}}.astype(np.{theirs.dtype})"
-    return of_input(name, "other-bytes", words, lambda _: theirs, cure, dtype=found)
+    held, read = found
+    words = f"holds the bytes of its numbers in {held}, read as {read}"
+    cure = f"convert {{x}} to {read} before its memory is copied: {{x}}.astype(np.{read})"
+    return of_input(name, "other-bytes", words, lambda _: theirs, cure, dtype=held)
 
 
 def _cut_or_padded(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None:

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from tensortriage.diagnose.sdk import (
+    EQUAL,
     FED_OTHERWISE,
     Conclusion,
     Evidence,
@@ -25,10 +26,11 @@ from tensortriage.diagnose.sdk import (
     freeze,
     insert_node,
     is_foreign,
+    rms_error,
     rung,
 )
 from tensortriage_feeds.arrays.mixtures import decided, limited, mixed
-from tensortriage_feeds.arrays.numbers import CLEARER, EQUAL, Returned, counted_from, error, other_numbers
+from tensortriage_feeds.arrays.numbers import CLEARER, Returned, counted_from, other_numbers, reread
 from tensortriage_feeds.arrays.places import other_places
 from tensortriage_feeds.rungs import as_given
 from tensortriage_feeds.transforms import Tensors
@@ -148,12 +150,12 @@ def cure_of(found: Mapping[str, Returned]) -> str:
 
 def _change_of(right: np.ndarray, made: np.ndarray) -> Returned | None:
     """Return what was done to an output, or to some indices of one of its axes; None where that is not known."""
-    if right.shape != made.shape or made.dtype.kind not in "fiu":
+    if right.shape != made.shape or right.dtype.kind not in "fiu" or made.dtype.kind not in "fiu":
         return None
-    if right.dtype.kind in "iu":
-        return counted_from(right, made)
+    if right.dtype.kind != "f":
+        return next(reread(right, made), None) or counted_from(right, made)
     exact, given = right.astype(np.float64), made.astype(np.float64)
-    if right.dtype.kind != "f" or not np.isfinite(exact).all():
+    if not np.isfinite(exact).all():
         return None
     if whole := next(_tried(exact, made), None):
         return whole
@@ -196,14 +198,14 @@ def _known(exact: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
     """Yield the roundings and functions that give an output."""
     if rounded := _rounded(exact, given):
         yield Returned(f"the model's rounded to {rounded}", _BINARY)
-    before = error(exact, given)
+    before = rms_error(exact, given)
     for words, (name, function) in _FUNCTIONS.items():
         with np.errstate(all="ignore"):
             try:
                 changed = function(exact)
             except (ValueError, IndexError):  # no such axis
                 continue
-        if np.isfinite(changed).all() and np.ptp(changed) and error(changed, given) < min(EQUAL, before / CLEARER):
+        if np.isfinite(changed).all() and np.ptp(changed) and rms_error(changed, given) < min(EQUAL, before / CLEARER):
             yield Returned(words, _MODEL.format(name))
     yield from limited(exact, given)
 

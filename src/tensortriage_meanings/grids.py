@@ -5,6 +5,7 @@ the scale of a neighbour. Integers then are a line of the right ones, and real n
 whole multiples of another step.
 """
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -57,10 +58,10 @@ def grid_rows(ours: Tensors, theirs: Tensors, given: Tensors) -> tuple[MeaningRo
         name, own = "" if end is None else end.outputs[0].name or "", _grid(site)
         step = grid_step(theirs[name]) if name in theirs and own is not None else None
         if own is not None and step is not None and abs(step / own[0] - 1.0) > _ON_GRID:
-            yield _as(site, own, (step, own[1]))
+            yield dataclasses.replace(_as(site, own, (step, own[1])), group="grids of pairs")
 
     quantizers = ("QuantizeLinear", "DequantizeLinear")
-    return (MeaningRow(quantizers, alone), MeaningRow(quantizers, paired, together=True))
+    return (MeaningRow(quantizers, alone), MeaningRow(quantizers, paired))
 
 
 def line(steps: np.ndarray, theirs: np.ndarray, own: Grid, *, width: float) -> Grid | None:

@@ -62,6 +62,9 @@ def _change(model: ir.Model, node: ir.Node, way: Meaning) -> None:
     given = list(node.inputs)
     for index, other in way.inputs.items():
         node.replace_input_with(index, None if other is None else given[other])
+    for index, name in way.wired.items():
+        node.replace_input_with(index, _values(model.graph)[name])
+        model.graph.sort()
     for index, array in way.operands.items():
         value = initializer(f"{node.name}/meant:{index}", array)
         model.graph.register_initializer(value)
@@ -70,6 +73,9 @@ def _change(model: ir.Model, node: ir.Node, way: Meaning) -> None:
         node.replace_input_with(index, value)
     while way.inputs and node.inputs and node.inputs[-1] is None:  # a variadic input has no empty places
         node.resize_inputs(len(node.inputs) - 1)
+    if way.behind:
+        _exchange(node, next(other for other in model.graph if other.name == way.behind), way.through)
+        model.graph.sort()
     if way.op:
         known = onnx.defs.get_schema(way.op, model.opset_imports[node.domain], node.domain).attributes
         for attribute in [name for name in node.attributes if name not in known]:
@@ -84,3 +90,24 @@ def _change(model: ir.Model, node: ir.Node, way: Meaning) -> None:
         model.opset_imports[_DOMAIN] = 1
         node.attributes.clear()
         node.op_type, node.domain = name, _DOMAIN
+
+
+def _exchange(first: ir.Node, second: ir.Node, through: int) -> None:
+    """Let each of two neighbours compute what the other does; the second takes the first's result."""
+    ends = list(second.inputs).index(first.outputs[0])
+    given = first.inputs[through]
+    inputs = [list(second.inputs), list(first.inputs)]
+    inputs[0][ends], inputs[1][through] = given, first.outputs[0]
+    kinds = [(each.op_type, each.domain, dict(each.attributes)) for each in (second, first)]
+    for node, values, (op_type, domain, attributes) in zip((first, second), inputs, kinds, strict=True):
+        node.op_type, node.domain = op_type, domain
+        node.attributes.clear()
+        node.attributes.update(attributes)
+        node.resize_inputs(len(values))
+        for index, value in enumerate(values):
+            node.replace_input_with(index, value)
+
+
+def _values(graph: ir.Graph) -> dict[str | None, ir.Value]:
+    """Return inputs and results by name."""
+    return {value.name: value for value in [*graph.inputs, *(each for node in graph for each in node.outputs)]}

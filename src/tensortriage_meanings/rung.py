@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from tensortriage.diagnose.sdk import (
     FED_OTHERWISE,
@@ -21,6 +22,7 @@ from tensortriage.diagnose.sdk import (
     is_foreign,
     rung,
 )
+from tensortriage_meanings.reads import reads_of
 from tensortriage_meanings.search import MeaningFound, Ways, explained
 from tensortriage_meanings.site import Meaning
 from tensortriage_meanings.subject import Disputed, DisputingSide, disputed, disputed_whole
@@ -34,6 +36,7 @@ from tensortriage_meanings.table.places import PLACES
 from tensortriage_meanings.table.pools import POOLS
 from tensortriage_meanings.table.quantizers import QUANTIZERS
 from tensortriage_meanings.table.recurrent import RECURRENT
+from tensortriage_meanings.table.sets import SETS
 from tensortriage_meanings.table.signatures import SIGNATURES
 from tensortriage_meanings.table.ties import TIES
 
@@ -129,7 +132,9 @@ def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
 
 def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
     """Try the whole table on a dispute, for so long at most."""
-    found = explained(about.subject, TABLE, PIXELS, INSTEAD, SIGNATURES, seconds=seconds)
+    tables = (TABLE, PIXELS, INSTEAD, SIGNATURES, *([SETS] if about.together else []))
+    seen = partial(reads_of, about.subject, about.feed.tensors)
+    found = explained(about.subject, *tables, seconds=seconds, seen=seen)
     if found is None:
         return MeaningTold()
     words = {name: way.words for name, way in found.ways.items()}
@@ -186,6 +191,8 @@ def _sentence(about: Disputed, found: MeaningFound) -> str:
         others = [_other(graph, ways, found.ways) for ways in found.equals]
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
         words += f" (on these inputs as well as if {'; or if '.join(others[:_MOST_TOLD])}{more})"
+    if about.together:
+        return words
     cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in found.ways.items()))
     side = "ONNX leaves that open: " if all(way.is_open for way in found.ways.values()) else about.who.side.value
     return f"{words}. {side}{cures}"

@@ -109,15 +109,21 @@ class MeaningFound:
     equals: tuple[Ways, ...] = ()
 
 
-def explained(subject: Unexplained, *tables: Sequence[MeaningRow], seconds: float = math.inf) -> MeaningFound | None:
+def explained(
+    subject: Unexplained,
+    *tables: Sequence[MeaningRow],
+    seconds: float = math.inf,
+    seen: Callable[[], Iterable[Ways]] = tuple,
+) -> MeaningFound | None:
     """Return the differences of meaning that explain the other side's numbers; None where none does.
 
     Args:
         subject: The numbers.
         tables: Tables to try; a later table is for numbers that no earlier one explains.
         seconds: How long, besides the limits of this module.
+        seen: Returns ways that are read off the numbers, for those that no table explains.
     """
-    return _Search(subject, tables, seconds).found()
+    return _Search(subject, tables, seconds).found(seen)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +146,7 @@ class _Search:
         self._groups: list[Ways] = []
         self._near: list[tuple[float, Ways]] = []
 
-    def found(self) -> MeaningFound | None:
+    def found(self, seen: Callable[[], Iterable[Ways]]) -> MeaningFound | None:
         subject = self._subject
         try:
             self._outputs = subject.run(subject.model)
@@ -161,6 +167,8 @@ class _Search:
                 if found := self._fitting(candidates):
                     later = (group for groups in tables[number:] for group in groups)
                     return self._told([*found, *self._fitting(_at(found[0].ways, later))])
+        if found := self._fitting(list(seen())):
+            return self._told(found)
         together = [ways for part in (*tables, *alone) for ways in part if not _is_alone(ways)]
         for _ in range(MOST_TOGETHER - 1):
             nearest = min(self._near, key=lambda each: each[0], default=None)
@@ -256,7 +264,7 @@ def _at(told: Ways, groups: Iterable[Ways]) -> list[Ways]:
 
 def _may_empty(way: Meaning) -> bool:
     """Return whether a way may change sizes: inputs elsewhere, or other whole numbers."""
-    return bool(way.inputs) or any(array.dtype.kind == "i" for array in way.operands.values())
+    return bool(way.inputs or way.behind) or any(array.dtype.kind == "i" for array in way.operands.values())
 
 
 def _is_empty(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> bool:
@@ -307,7 +315,7 @@ def sites_of(
             if node.domain in _DOMAINS and (not row.ops or node.op_type in row.ops):
                 for known in row.ways(MeantNode(node, base.opset, specs[id(base)])):
                     way = dataclasses.replace(known, since=max(known.since, row.since))
-                    groups.setdefault("" if row.together else _key(node.op_type, way), {})[node.name or ""] = way
+                    groups.setdefault(way.group or _key(node.op_type, way), {})[node.name or ""] = way
         yield from groups.values()
 
 

@@ -103,6 +103,12 @@ class MeantNode:
         maker = None if value is None else value.producer()
         return maker if is_standard(maker, *op_types) else None
 
+    def only_user(self) -> ir.Node | None:
+        """Return the node that alone reads the first result, which is no output of the model; None for others."""
+        result = self.node.outputs[0]
+        users = list(result.uses())
+        return users[0].node if len(users) == 1 and not result.is_graph_output() else None
+
     def feeds(self, *op_types: str) -> ir.Node | None:
         """Return the only node that reads the first result, if it has one of these operators."""
         users = list(self.node.outputs[0].uses())
@@ -117,6 +123,11 @@ class MeantNode:
         if spec is None or spec.shape is None or not all(isinstance(size, int) for size in spec.shape):
             return None
         return tuple(size for size in spec.shape if isinstance(size, int))
+
+    def alike(self, one: ir.Value, other: ir.Value) -> bool:
+        """Return whether two values have the same type and shape, as far as these are known."""
+        shapes = self._shape(one), self._shape(other)
+        return shapes[0] is not None and shapes[0] == shapes[1] and self.dtype(one) == self.dtype(other)
 
     def input_name(self, index: int) -> str:
         """Return the name that the operator's definition gives to an input; its number where it gives none."""
@@ -150,6 +161,11 @@ class Meaning:
         op: Another operator in the place of the node's; empty for its own.
         body: The nodes that stand for it, in ONNX's text syntax after a function's name: ``(x) => (y) { ... }``; empty
             where attributes and operands suffice.
+        wired: Names of values that take the place of inputs, by index.
+        group: What ways of nodes with different operators have in common that are one difference, as of the two of a
+            pair; empty for ways that are one where operator and words are the same.
+        behind: Name of the only node that takes the node's result, in whose place it is, and the other way round.
+        through: Which of its inputs the node in its place is applied to then, by index.
         since: Opset that the rewritten model has at least.
         cure: How to write it into a model, as an instruction; empty where the attributes or operands show it.
         is_open: Whether ONNX leaves the choice open, so that nobody is wrong.
@@ -163,6 +179,10 @@ class Meaning:
     inputs: Mapping[int, int | None] = dataclasses.field(default_factory=dict)
     op: str = ""
     body: str = ""
+    wired: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    group: str = ""
+    behind: str = ""
+    through: int = 0
     since: int = 0
     cure: str = ""
     is_open: bool = False
@@ -177,10 +197,8 @@ class MeaningRow:
         ops: Operators with several interpretations; empty for rows about every operator.
         ways: Yields the ways in which others may compute a node, the likeliest first.
         since: Opset from which the row applies; older models are converted first.
-        together: Whether a way is one of all its operators at once, as of the two of a pair.
     """
 
     ops: tuple[str, ...]
     ways: Callable[[MeantNode], Iterable[Meaning]]
     since: int = 0
-    together: bool = False

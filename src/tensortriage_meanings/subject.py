@@ -83,6 +83,7 @@ class Disputed:
         feed: The model's inputs.
         who: Name of the side that computed them.
         whole: Whether the whole model is examined, since nothing inside was seen.
+        together: Whether ops are examined that are right alone, so that nobody can have intended the numbers.
         value: The output in the report.
     """
 
@@ -91,6 +92,7 @@ class Disputed:
     who: Disputer
     whole: bool
     value: str
+    together: bool = False
 
 
 def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
@@ -194,7 +196,8 @@ def _of_set(inv: Investigation, feed: Feed, found: Conclusion, who: Disputer) ->
         return None
     ops = golden_operands(inv, feed).apart([nodes], ends_only=True)
     made = inv.lab.outputs(who.engine, ops.model, ops.feed)
-    return _disputed(inv, ops.model, ops.feed, {name: np.asarray(made[name]) for name in ops.values}, who)
+    about = _disputed(inv, ops.model, ops.feed, {name: np.asarray(made[name]) for name in ops.values}, who)
+    return None if about is None else dataclasses.replace(about, together=True)
 
 
 def _of_outputs(inv: Investigation, feed: Feed, theirs: Tensors | TensorStore, who: Disputer) -> Disputed | None:
@@ -216,8 +219,7 @@ def _disputed(inv: Investigation, model: Model, feed: Feed, theirs: Tensors, who
 
     def run(changed: Model) -> Tensors:
         with inv.lab.session(reference, changed, sequence=True) as ask:
-            made = ask(feed)
-        return {name: made[name] for name in theirs if name in made}
+            return ask(feed)
 
     def limits(changed: Model, made: Tensors) -> Mapping[str, float] | None:
         return _limits(inv.about(dataclasses.replace(question, model=changed)), feed, made, theirs)

@@ -5,6 +5,7 @@ not where it is declared.
 """
 
 from tensortriage.model.cutting.cut_units import inseparable_units as inseparable_units
+from tensortriage.model.cutting.explode import GOLDEN_PREFIX as GOLDEN_PREFIX
 from tensortriage.model.cutting.extract import extract as extract
 from tensortriage.model.cutting.extract import leaving_values as leaving_values
 from tensortriage.model.cutting.extract_body import LiftedBody as LiftedBody
@@ -60,6 +61,7 @@ from tensortriage.model.transforms.inline_functions import inline_functions as i
 from tensortriage.model.transforms.insert_node import NewNode as NewNode
 from tensortriage.model.transforms.insert_node import insert_node as insert_node
 from tensortriage.model.transforms.insert_node import is_custom as is_custom
+from tensortriage.model.transforms.mark_outputs import mark_outputs as mark_outputs
 from tensortriage.model.transforms.mark_outputs import needed_for as needed_for
 from tensortriage.model.transforms.opset_upgrade import require_opset as require_opset
 from tensortriage.model.transforms.rewrite_helpers import initializer as initializer

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage_feeds.arrays.numbers import CLEARER, EQUAL, Returned, error
+from tensortriage.diagnose.sdk import EQUAL, rms_error
+from tensortriage_feeds.arrays.numbers import CLEARER, Returned
 
 _BOX = 4
 _CORNERS = np.array([[1, 0, -0.5, 0], [0, 1, 0, -0.5], [1, 0, 0.5, 0], [0, 1, 0, 0.5]])
@@ -69,7 +70,7 @@ def decided(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
         if right.shape[axis] < _BOX:
             continue
         for words, wanted in (("descending", -np.sort(-right, axis)), ("ascending", np.sort(right, axis))):
-            if error(wanted, made) <= EQUAL:
+            if rms_error(wanted, made) <= EQUAL:
                 yield Returned(f"the model's sorted along axis {axis}, {words}", "compare it before the program sorts")
         largest = np.arange(right.shape[axis]).reshape([-1 if each == axis else 1 for each in range(right.ndim)])
         if np.array_equal(largest == np.expand_dims(right.argmax(axis), axis), made):
@@ -113,7 +114,7 @@ def _on_lines(wanted: np.ndarray, given: np.ndarray) -> Iterator[str]:
         return
     lines = [np.polyfit(one, other, 1) for one, other in zip(wanted, given, strict=True)]
     fitted = np.stack([by * row + plus for (by, plus), row in zip(lines, wanted, strict=True)])
-    if np.any(np.std(fitted, axis=1) < CLEARER * EQUAL * np.abs(given).max()) or error(fitted, given) > EQUAL:
+    if np.any(np.std(fitted, axis=1) < CLEARER * EQUAL * np.abs(given).max()) or rms_error(fitted, given) > EQUAL:
         return
     by, plus = (np.array([line[place] for line in lines]) for place in (0, 1))
     size = np.abs(given).max()
@@ -135,7 +136,7 @@ def _multiplied(rows: np.ndarray, others: np.ndarray, axis: int, unlike: np.ndar
         if index in unlike or not rows[index].all() or np.ptp(rows[index]) == 0.0:
             continue
         for words, factor in (("multiplied", rows[index]), ("divided", 1.0 / rows[index])):
-            if error(rows[unlike] * factor, others[unlike]) <= EQUAL:
+            if rms_error(rows[unlike] * factor, others[unlike]) <= EQUAL:
                 which = f"{unlike[0]}..{unlike[-1]}" if unlike.size > 1 else str(unlike[0])
                 yield Returned(
                     f"the model's in indices {which} of axis {axis} {words} by index {index}, elsewhere as it is",

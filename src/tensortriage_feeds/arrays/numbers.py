@@ -5,18 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tensortriage.diagnose.sdk import EQUAL, rms_error, stored_type
 from tensortriage_feeds.transforms import CHANCE_BITS
 
-EQUAL = 3e-6
-"""Relative error of functions that two libraries compute in fp32."""
 CLEARER = 100.0
 """By so much a change has to come nearer to the outputs than none."""
 _ENDS = (-32768, -128, 0, 127, 255, 32767, 65535)
 """Ends of the types of quantized numbers, at which others are cut off."""
 _ROUNDED = 0.75
 """Largest distance from a line that is fitted to rounded numbers: half, and what the fit itself is off by."""
-_MEMORY = {"float16": 2e-3, "float64": EQUAL, "float32": EQUAL}
-"""Types that engines write, with the relative error of a number that is rounded to them."""
 
 
 class Returned(NamedTuple):
@@ -36,7 +33,7 @@ def other_numbers(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
     if np.ptp(right) == 0.0:
         return
     with np.errstate(all="ignore"):
-        yield from _reread(right.ravel(), np.ascontiguousarray(made).ravel())
+        yield from reread(right, made)
         given = made.astype(np.float64).ravel()
         if np.isfinite(given).all() and np.ptp(given) > 0.0:
             is_whole = bool(np.array_equal(given, np.rint(given)))
@@ -57,39 +54,12 @@ def counted_from(right: np.ndarray, made: np.ndarray) -> Returned | None:
     )
 
 
-def error(right: np.ndarray, made: np.ndarray) -> float:
-    """Return the RMS error of numbers as a share of the right ones' RMS; inf where these are 0 or not finite."""
-    with np.errstate(over="ignore"):  # of exponentials
-        size, off = (float(np.sqrt(np.mean(numbers**2))) for numbers in (right, made - right))
-    return off / size if 0.0 < size < np.inf else np.inf
-
-
-def stored_type(right: np.ndarray, made: np.ndarray) -> str | None:
-    """Return the type in which the bytes of an array are the right numbers, of as many as fit; None for its own.
-
-    Args:
-        right: The right numbers, float64, ``[n]``.
-        made: The array, ``[n]``, of any real type, contiguous.
-    """
-    if made.dtype.kind not in "fiu":
-        return None
-    for name, rounding in _MEMORY.items():
-        if name == made.dtype or made.nbytes % np.dtype(name).itemsize:
-            continue
-        with np.errstate(invalid="ignore"):  # of bytes that are no numbers of this type
-            stored = made.view(name)[: right.size].astype(np.float64)
-        wanted = right[: stored.size]
-        if np.ptp(wanted) and np.isfinite(stored).all() and error(wanted, stored) <= rounding:
-            return name
-    return None
-
-
-def _reread(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
+def reread(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
     """Yield the type in which the bytes of an output are the right numbers, of as many as fit into it."""
-    if name := stored_type(right, made):
+    if found := stored_type(right, made):
         yield Returned(
-            f"the bytes of the model's in {name}, read as {made.dtype}",
-            f"read that output as {name}, the type that the engine writes, and convert its numbers then",
+            f"the bytes of the model's in {found[0]}, read as {found[1]}",
+            f"read that output as {found[0]}, the type that the engine writes, and convert its numbers then",
         )
 
 
@@ -118,7 +88,7 @@ def _on_a_line(right: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
     line = by * right + plus
     if np.std(line) < CLEARER * EQUAL * np.abs(given).max():  # next to constant: anything fits
         return
-    if error(given, line) < min(EQUAL, error(given, right) / CLEARER):
+    if rms_error(given, line) < min(EQUAL, rms_error(given, right) / CLEARER):
         factor = f"multiplied by {by:.6g}" if abs(by - 1.0) > EQUAL else ""
         offset = f"moved by {plus:.6g}" if plus else ""
         moved_back = f"(y {'-' if plus > 0 else '+'} {abs(plus):.6g})" if plus else "y"

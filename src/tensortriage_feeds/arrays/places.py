@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage_feeds.arrays.numbers import EQUAL, Returned, error
+from tensortriage.diagnose.sdk import EQUAL, rms_error
+from tensortriage_feeds.arrays.numbers import Returned
 
 ALIGNED = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Lengths of which engines and cameras make the rows of their buffers a multiple."""
@@ -61,7 +62,7 @@ def pitch(right: np.ndarray, made: np.ndarray) -> tuple[int, int] | None:
                 continue
             places = (np.arange(rows)[:, None] * stride + np.arange(length)).ravel()
             wanted = flat[: places.size]
-            if np.ptp(wanted[length:]) and error(wanted[length:], memory[places[length:]]) <= EQUAL:
+            if np.ptp(wanted[length:]) and rms_error(wanted[length:], memory[places[length:]]) <= EQUAL:
                 return length, stride
     return None
 
@@ -122,4 +123,4 @@ def order_of(right: np.ndarray, made: np.ndarray) -> np.ndarray | None:
     order = np.where(closer, ranks[near - 1], ranks[near])
     if len(set(order.tolist())) < len(order) or np.array_equal(order, np.arange(len(order))):
         return None
-    return order if error(rows[order], others) <= EQUAL else None
+    return order if rms_error(rows[order], others) <= EQUAL else None

@@ -15,6 +15,8 @@ _NEIGHBOURS: Sequence[Sequence[str]] = (
     ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceSum"),
     ("ReduceLogSum", "ReduceLogSumExp"),
     ("Max", "Min"),
+    ("Add", "Sub"),
+    ("Mul", "Div"),
     ("Mean", "Sum"),
     ("And", "Or", "Xor"),
     ("ArgMax", "ArgMin"),

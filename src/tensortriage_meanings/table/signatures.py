@@ -159,8 +159,11 @@ def _exchanged(site: MeantNode) -> Iterator[Meaning]:
             continue
         if shapes[0] == shapes[1] or site.broadcasts:
             names = f"{site.input_name(one)} and {site.input_name(other)}"
+            turned = " (the other sign)" if site.op_type == "Sub" else ""
             yield Meaning(
-                f"its inputs {names} were exchanged", inputs={one: other, other: one}, cure="exchange those inputs"
+                f"its inputs {names} were exchanged{turned}",
+                inputs={one: other, other: one},
+                cure="exchange those inputs",
             )
 
 

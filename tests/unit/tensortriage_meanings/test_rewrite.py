@@ -44,3 +44,10 @@ def test_inputs_are_exchanged_and_left_out_and_operators_renamed():
     assert run(Rewriter(sums).rewritten({"end": Meaning("", inputs={2: None})}), x=X).tolist() == [-1.0, 4.0]
     act = Rewriter(model(NET)).rewritten({"act": Meaning("", op="Relu")})
     assert run(act, x=X).tolist() == [0.0, -3.0]
+
+
+def test_another_value_takes_the_place_of_an_input_and_neighbours_trade_places():
+    text = "g (float[2] x) => (float[2] y) <float c = {1}> { [n] a = Neg(x) [r] b = Relu(x) [end] y = Sub(a, b) }"
+    assert run(Rewriter(model(text)).rewritten({"n": Meaning("", wired={0: "b"})}), x=X).tolist() == [0.0, -6.0]
+    traded = Rewriter(model(NET)).rewritten({"act": Meaning("", behind="end")})
+    assert run(traded, x=X) == pytest.approx([2.0, -0.3])  # LeakyRelu of -x

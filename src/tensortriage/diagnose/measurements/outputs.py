@@ -11,6 +11,7 @@ from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, UNEQUAL,
 from tensortriage.compare.judgement.within import beyond_any_share, is_lost, within_limit
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.compare.patterns.stored_type import stored_type
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.decided import Decided, follow
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
@@ -28,6 +29,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import OutputPart, with_parts
 from tensortriage.model.model import Model
 from tensortriage.runs.observation.capture import size_of
+from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import error_size
 
@@ -61,7 +63,21 @@ class Unsound(Exception):
         for name, array in reference.items():
             if name in target and target[name].shape != array.shape and (found := moved(array, target[name])):
                 return cls(problem, f"output '{name}': {found.sentence}", layout=True)
+            if name in target and (told := _in_another_type(array, target[name])):
+                return cls(problem, told, layout=False)
         return cls(problem, recognised(reference, target), layout=False)
+
+
+def _in_another_type(right: np.ndarray, made: np.ndarray) -> str:
+    """Return how numbers, or their bytes, are right in another type, and the cure; empty where they are not."""
+    if found := stored_type(right, made):
+        return (
+            f"its bytes are the right numbers in {found[0]}, read as {found[1]}; cure: read that output as {found[0]}, "
+            "the type that the engine writes"
+        )
+    if right.shape == made.shape and np.array_equal(right, made):
+        return f"its numbers are right; cure: convert them to {DType.from_numpy(right.dtype).label}"
+    return ""
 
 
 @frozen_dataclass

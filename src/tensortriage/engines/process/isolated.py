@@ -266,7 +266,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         return self._conversation
 
     def _named(self, results: Sequence[Item]) -> dict[str, np.ndarray]:
-        """Return results in the order and dtypes that the model declares, or raise an error about their defect."""
+        """Return results in the model's order, and in its dtypes where nothing is lost, or raise an error."""
         found = {item.name: item.array for item in results}
         missing = [spec.name for spec in self.outputs if spec.name not in found]
         unknown = sorted(found.keys() - {spec.name for spec in self.outputs})
@@ -288,12 +288,13 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         same_size = array.dtype.kind in _RAW_KINDS and array.dtype.itemsize == wanted.itemsize
         if self._raw and wanted.kind == "V" and same_size:  # a worker without ml_dtypes has bfloat16 as uint16
             return array.view(wanted)
+        if DType.STRING in (given, declared):
+            problem = f"output '{spec.name}' is {given.label}, the model declares {declared.label}"
+            raise wrong_outputs(self._title, problem)
         if given is DType.DOUBLE and declared.is_float:  # a script that computes in float64 may say all it knows
             return array
-        widens = given.is_float is declared.is_float and DType.STRING not in (given, declared)
-        if widens and np.can_cast(array.dtype, wanted, "safe"):
-            return array.astype(wanted)
-        raise wrong_outputs(self._title, f"output '{spec.name}' is {given.label}, the model declares {declared.label}")
+        widens = given.is_float is declared.is_float and np.can_cast(array.dtype, wanted, "safe")
+        return array.astype(wanted) if widens else array  # another type is for the judge: its bytes may be right
 
 
 def _choice(row: Mapping[str, Any]) -> Choice:

@@ -20,7 +20,7 @@ from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.model.transforms.rewrite_helpers import find_nodes, is_standard
 from tensortriage.values.spec import ValueSpec
 
-PREFIX = "golden::"
+GOLDEN_PREFIX = "golden::"
 _NO_VALUES: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
@@ -74,7 +74,7 @@ def explode(
     position = {node: index for index, node in enumerate(model.ir.graph)}
     groups = [sorted(group, key=position.__getitem__) for group in _together(_named_groups(model, units), types)]
     freeze = _Freezer(model.graph.shape_like, shape_values)
-    carving = Carving(model, specs=specs, input_name=lambda name: PREFIX + name, frozen=freeze)
+    carving = Carving(model, specs=specs, input_name=lambda name: GOLDEN_PREFIX + name, frozen=freeze)
     outputs: list[ir.Value] = []
     graph_outputs = {value.name for value in model.ir.graph.outputs}
     for group in groups:

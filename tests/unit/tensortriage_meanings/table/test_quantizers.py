@@ -36,3 +36,32 @@ def test_the_interval_in_whole_numbers(zero, numbers, whole):
 def test_unsigned_numbers_and_weights_are_left_alone():
     assert list(sites_of(Rewriter(pair("uint8", 128)), QUANTIZERS)) == []
     assert set(next(sites_of(Rewriter(pair("int8", 0)), QUANTIZERS))) == {"q", "d"}
+
+
+MET = """g (uint8[3] a, uint8[3] b) => (uint8[3] y)
+<float s = {0.5}, uint8 z = {10}, float t = {2}, uint8 u = {4}, float w = {1}, uint8 v = {7}> {
+    [one] c = DequantizeLinear(a, s, z)
+    [two] d = DequantizeLinear(b, t, u)
+    [sum] e = Add(c, d)
+    [end] y = QuantizeLinear(e, w, v)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        # right is (20 - 10) * 0.5 + (9 - 4) * 2 + 7 = 22
+        ("scale 0.5 and zero point 10 were those of DequantizeLinear 'two'", (20 - 4) * 2 + (9 - 4) * 2 + 7),
+        ("scale 2 and zero point 4 were those of QuantizeLinear 'end'", 5 + (9 - 7) * 1 + 7),
+        ("scale 1 and zero point 7 were those of DequantizeLinear 'two'", round((5 + 10) / 2) + 4),
+    ],
+)
+def test_a_scale_is_that_of_a_tensor_that_meets_there(words, expected):
+    feed = {"a": np.full(3, 20, np.uint8), "b": np.full(3, 9, np.uint8)}
+    assert run(model(MET), **feed).tolist() == [22] * 3
+    assert run(meant(model(MET), QUANTIZERS, words), **feed).tolist() == [expected] * 3
+
+
+def test_equal_scales_and_those_of_weights_are_left_alone():
+    assert list(sites_of(Rewriter(model(MET.replace("{2}", "{0.5}").replace("{4}", "{10}").replace(
+        "w = {1}", "w = {0.5}").replace("{7}", "{10}"))), QUANTIZERS)) == []  # fmt: skip

@@ -168,7 +168,7 @@ def incomparable(inv: Investigation, problem: Unsound, feed: Feed) -> Conclusion
         )
     if not problem.places and (verdict := behind_the_outputs(inv, feed)):
         return verdict
-    return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{problem}{places}: nothing to compare")
+    return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{problem}{places or ': nothing to compare'}")
 
 
 @rung(ABOVE, reads=("results",), cost="nothing new")
