@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from tensortriage.diagnose.sdk import (
-    EQUAL,
+    EQUAL_IN_FP32,
     FED_OTHERWISE,
     Conclusion,
     Evidence,
@@ -159,7 +159,7 @@ def _change_of(right: np.ndarray, made: np.ndarray) -> Returned | None:
     for axis, size in enumerate(right.shape):
         others = tuple(each for each in range(right.ndim) if each != axis)
         off = np.abs(made.astype(np.float64) - exact).max(axis=others)
-        unlike = np.flatnonzero(~(off <= EQUAL * np.abs(exact).max(axis=others)))
+        unlike = np.flatnonzero(~(off <= EQUAL_IN_FP32 * np.abs(exact).max(axis=others)))
         if not 0 < unlike.size < size:
             continue
         of_part = [np.take(array, unlike, axis) for array in (exact, made)]
@@ -192,13 +192,17 @@ def _known(exact: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
                 changed = function(exact)
             except (ValueError, IndexError):  # no such axis
                 continue
-        if np.isfinite(changed).all() and np.ptp(changed) and rms_error(changed, given) < min(EQUAL, before / CLEARER):
+        if (
+            np.isfinite(changed).all()
+            and np.ptp(changed)
+            and rms_error(changed, given) < min(EQUAL_IN_FP32, before / CLEARER)
+        ):
             yield Returned(words, _MODEL.format(name))
 
 
 def _rounded(exact: np.ndarray, given: np.ndarray) -> str:
     """Return to what numbers are rounded, each to the nearest; empty where they are not."""
-    tiny = EQUAL * np.abs(exact)
+    tiny = EQUAL_IN_FP32 * np.abs(exact)
     with np.errstate(all="ignore"):
         half = given.astype(np.float16).astype(np.float64)
         spacing = np.abs(np.spacing(given.astype(np.float16)).astype(np.float64))

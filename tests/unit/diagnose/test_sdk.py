@@ -16,6 +16,7 @@ NAMES = """
     is_decisive is_foreign is_minor is_suspect_ratio judge lay_out least_floor limits_of marking_restores measure
     measured_outputs narrow_nodes narrowed of_floor of_order output_floors outside_envelope over_floor percent
     restored run_command run_order rung scan_ranges take_branches times triage_command unfailing value_specs
+    EQUAL_IN_FP32 rms_error stored_type
 """
 
 
