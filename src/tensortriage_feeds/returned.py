@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from tensortriage.diagnose.sdk import (
-    EQUAL,
+    EQUAL_IN_FP32,
     FED_OTHERWISE,
     Conclusion,
     Evidence,
@@ -181,7 +181,7 @@ def _unlike(exact: np.ndarray, given: np.ndarray, axis: int) -> np.ndarray:
     """Return the indices of an axis at which numbers differ."""
     others = tuple(each for each in range(exact.ndim) if each != axis)
     off = np.abs(given - exact).max(axis=others)
-    return np.flatnonzero(~(off <= EQUAL * np.abs(exact).max(axis=others)))
+    return np.flatnonzero(~(off <= EQUAL_IN_FP32 * np.abs(exact).max(axis=others)))
 
 
 def _tried(exact: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
@@ -205,14 +205,18 @@ def _known(exact: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
                 changed = function(exact)
             except (ValueError, IndexError):  # no such axis
                 continue
-        if np.isfinite(changed).all() and np.ptp(changed) and rms_error(changed, given) < min(EQUAL, before / CLEARER):
+        if (
+            np.isfinite(changed).all()
+            and np.ptp(changed)
+            and rms_error(changed, given) < min(EQUAL_IN_FP32, before / CLEARER)
+        ):
             yield Returned(words, _MODEL.format(name))
     yield from limited(exact, given)
 
 
 def _rounded(exact: np.ndarray, given: np.ndarray) -> str:
     """Return to what numbers are rounded, each to the nearest; empty where they are not."""
-    tiny = EQUAL * np.abs(exact)
+    tiny = EQUAL_IN_FP32 * np.abs(exact)
     with np.errstate(all="ignore"):
         half = given.astype(np.float16).astype(np.float64)
         spacing = np.abs(np.spacing(given.astype(np.float16)).astype(np.float64))

@@ -22,7 +22,7 @@ from tensortriage_meanings.site import Meaning, MeantNode
 _ANCHORS = 64
 """Pairs of neighbours along an axis that are looked for in a tensor's memory."""
 _ALONE = 8.0
-"""By so much the next number of a tensor is farther away than the nearest, for its place to be known."""
+"""By so much the next number of a tensor is further away than the nearest, for its place to be known."""
 _SAME = 1e-3
 """Largest error of an element as a share of a tensor's RMS: half precision's rounding, twice over."""
 _LEAST_KNOWN = 0.5

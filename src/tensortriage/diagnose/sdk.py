@@ -15,7 +15,7 @@ from tensortriage.compare.measured import difference_in_kind as difference_in_ki
 from tensortriage.compare.metrics.tensor_metrics import measure as measure
 from tensortriage.compare.patterns.error_view import lay_out as lay_out
 from tensortriage.compare.patterns.narrower_format import narrowed as narrowed
-from tensortriage.compare.patterns.stored_type import EQUAL as EQUAL
+from tensortriage.compare.patterns.stored_type import EQUAL_IN_FP32 as EQUAL_IN_FP32
 from tensortriage.compare.patterns.stored_type import rms_error as rms_error
 from tensortriage.compare.patterns.stored_type import stored_type as stored_type
 from tensortriage.diagnose.measurements.branches import fed_to as fed_to

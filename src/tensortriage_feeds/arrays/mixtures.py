@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage.diagnose.sdk import EQUAL, rms_error
+from tensortriage.diagnose.sdk import EQUAL_IN_FP32, rms_error
 from tensortriage_feeds.arrays.numbers import CLEARER, Returned
 
 _BOX = 4
@@ -37,7 +37,7 @@ def limited(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
         right: Right numbers, float64, finite.
         made: What a program returns of them, float64, finite.
     """
-    tiny = EQUAL * np.abs(right).max()
+    tiny = EQUAL_IN_FP32 * np.abs(right).max()
     low, high = float(made.min()), float(made.max())
     outside = (right < low - tiny) | (right > high + tiny)
     if (
@@ -70,7 +70,7 @@ def decided(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
         if right.shape[axis] < _BOX:
             continue
         for words, wanted in (("descending", -np.sort(-right, axis)), ("ascending", np.sort(right, axis))):
-            if rms_error(wanted, made) <= EQUAL:
+            if rms_error(wanted, made) <= EQUAL_IN_FP32:
                 yield Returned(f"the model's sorted along axis {axis}, {words}", "compare it before the program sorts")
         largest = np.arange(right.shape[axis]).reshape([-1 if each == axis else 1 for each in range(right.ndim)])
         if np.array_equal(largest == np.expand_dims(right.argmax(axis), axis), made):
@@ -114,19 +114,22 @@ def _on_lines(wanted: np.ndarray, given: np.ndarray) -> Iterator[str]:
         return
     lines = [np.polyfit(one, other, 1) for one, other in zip(wanted, given, strict=True)]
     fitted = np.stack([by * row + plus for (by, plus), row in zip(lines, wanted, strict=True)])
-    if np.any(np.std(fitted, axis=1) < CLEARER * EQUAL * np.abs(given).max()) or rms_error(fitted, given) > EQUAL:
+    if (
+        np.any(np.std(fitted, axis=1) < CLEARER * EQUAL_IN_FP32 * np.abs(given).max())
+        or rms_error(fitted, given) > EQUAL_IN_FP32
+    ):
         return
     by, plus = (np.array([line[place] for line in lines]) for place in (0, 1))
     size = np.abs(given).max()
-    says = [f"multiplied by {_listed(by)}"] if np.abs(by - 1.0).max() > CLEARER * EQUAL else []
-    says += [f"moved by {_listed(np.where(np.abs(plus) > CLEARER * EQUAL * size, plus, 0.0))}"] if (
-        np.abs(plus).max() > CLEARER * EQUAL * size
+    says = [f"multiplied by {_listed(by)}"] if np.abs(by - 1.0).max() > CLEARER * EQUAL_IN_FP32 else []
+    says += [f"moved by {_listed(np.where(np.abs(plus) > CLEARER * EQUAL_IN_FP32 * size, plus, 0.0))}"] if (
+        np.abs(plus).max() > CLEARER * EQUAL_IN_FP32 * size
     ) else []  # fmt: skip
     yield " and ".join(says)
 
 
 def _listed(numbers: np.ndarray) -> str:
-    same = np.ptp(numbers) <= CLEARER * EQUAL * np.abs(numbers).max()
+    same = np.ptp(numbers) <= CLEARER * EQUAL_IN_FP32 * np.abs(numbers).max()
     return f"{numbers.mean():.5g}" if same else str([float(f"{number:.5g}") for number in numbers])
 
 
@@ -136,7 +139,7 @@ def _multiplied(rows: np.ndarray, others: np.ndarray, axis: int, unlike: np.ndar
         if index in unlike or not rows[index].all() or np.ptp(rows[index]) == 0.0:
             continue
         for words, factor in (("multiplied", rows[index]), ("divided", 1.0 / rows[index])):
-            if rms_error(rows[unlike] * factor, others[unlike]) <= EQUAL:
+            if rms_error(rows[unlike] * factor, others[unlike]) <= EQUAL_IN_FP32:
                 which = f"{unlike[0]}..{unlike[-1]}" if unlike.size > 1 else str(unlike[0])
                 yield Returned(
                     f"the model's in indices {which} of axis {axis} {words} by index {index}, elsewhere as it is",

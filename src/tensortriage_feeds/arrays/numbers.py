@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tensortriage.diagnose.sdk import EQUAL, rms_error, stored_type
+from tensortriage.diagnose.sdk import EQUAL_IN_FP32, rms_error, stored_type
 from tensortriage_feeds.transforms import CHANCE_BITS
 
 CLEARER = 100.0
@@ -84,12 +84,12 @@ def _on_a_line(right: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
     if right.size < 4:
         return
     by, plus = (float(number) for number in np.polyfit(right, given, 1))
-    plus = round(plus, int(-np.floor(np.log10(EQUAL * np.abs(given).max()))))  # to what fp32 tells
+    plus = round(plus, int(-np.floor(np.log10(EQUAL_IN_FP32 * np.abs(given).max()))))  # to what fp32 tells
     line = by * right + plus
-    if np.std(line) < CLEARER * EQUAL * np.abs(given).max():  # next to constant: anything fits
+    if np.std(line) < CLEARER * EQUAL_IN_FP32 * np.abs(given).max():  # next to constant: anything fits
         return
-    if rms_error(given, line) < min(EQUAL, rms_error(given, right) / CLEARER):
-        factor = f"multiplied by {by:.6g}" if abs(by - 1.0) > EQUAL else ""
+    if rms_error(given, line) < min(EQUAL_IN_FP32, rms_error(given, right) / CLEARER):
+        factor = f"multiplied by {by:.6g}" if abs(by - 1.0) > EQUAL_IN_FP32 else ""
         offset = f"moved by {plus:.6g}" if plus else ""
         moved_back = f"(y {'-' if plus > 0 else '+'} {abs(plus):.6g})" if plus else "y"
         yield Returned(

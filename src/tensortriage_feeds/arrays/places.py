@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage.diagnose.sdk import EQUAL, rms_error
+from tensortriage.diagnose.sdk import EQUAL_IN_FP32, rms_error
 from tensortriage_feeds.arrays.numbers import Returned
 
 ALIGNED = (2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -62,7 +62,7 @@ def pitch(right: np.ndarray, made: np.ndarray) -> tuple[int, int] | None:
                 continue
             places = (np.arange(rows)[:, None] * stride + np.arange(length)).ravel()
             wanted = flat[: places.size]
-            if np.ptp(wanted[length:]) and rms_error(wanted[length:], memory[places[length:]]) <= EQUAL:
+            if np.ptp(wanted[length:]) and rms_error(wanted[length:], memory[places[length:]]) <= EQUAL_IN_FP32:
                 return length, stride
     return None
 
@@ -75,7 +75,7 @@ def first_alone(right: np.ndarray, made: np.ndarray) -> int | None:
     """
     flat, memory = right.ravel(), made.ravel()
     with np.errstate(invalid="ignore"):
-        wrong = np.flatnonzero(~(np.abs(memory - flat) <= EQUAL * np.abs(flat).max()))
+        wrong = np.flatnonzero(~(np.abs(memory - flat) <= EQUAL_IN_FP32 * np.abs(flat).max()))
     if not wrong.size or wrong[0] < _LEAST or 2 * wrong.size < flat.size - wrong[0]:
         return None
     count = int(wrong[0])
@@ -123,4 +123,4 @@ def order_of(right: np.ndarray, made: np.ndarray) -> np.ndarray | None:
     order = np.where(closer, ranks[near - 1], ranks[near])
     if len(set(order.tolist())) < len(order) or np.array_equal(order, np.arange(len(order))):
         return None
-    return order if rms_error(rows[order], others) <= EQUAL else None
+    return order if rms_error(rows[order], others) <= EQUAL_IN_FP32 else None

@@ -1,4 +1,4 @@
-"""What a compiler gets wrong in ops that it computes together: their order, a sign, one of them twice, an operand.
+"""Mistakes of compilers in ops that are computed together: their order, a sign, one of them twice, an operand.
 
 Rules that rewrite several ops into one match a pattern that is not there, or write the right one down wrongly. These
 rows know no operator, and no engine's rules: of ops wired to each other they exchange two neighbours, apply one twice,

@@ -7,9 +7,9 @@ import numpy as np
 
 from tensortriage.values.dtype import DType
 
-EQUAL = 3e-6
+EQUAL_IN_FP32 = 3e-6
 """Relative error of functions that two libraries compute in fp32."""
-_FLOATS = {DType.FLOAT16: 2e-3, DType.BFLOAT16: 8e-3, DType.DOUBLE: EQUAL, DType.FLOAT: EQUAL}
+_FLOATS = {DType.FLOAT16: 2e-3, DType.BFLOAT16: 8e-3, DType.DOUBLE: EQUAL_IN_FP32, DType.FLOAT: EQUAL_IN_FP32}
 """Types that engines write, with the relative error of numbers rounded to them: four times half a unit in the last
 place."""
 _WHOLE = (DType.INT32, DType.INT64, DType.UINT8, DType.INT8, DType.UINT32, DType.INT16, DType.UINT16, DType.UINT64)

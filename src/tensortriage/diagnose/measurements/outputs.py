@@ -64,7 +64,7 @@ class Unsound(Exception):
             if name in target and target[name].shape != array.shape and (found := moved(array, target[name])):
                 return cls(problem, f"output '{name}': {found.sentence}", layout=True)
             if name in target and (told := _in_another_type(array, target[name])):
-                return cls(problem, told, layout=False)
+                return cls(problem, f"of '{name}', {told}", layout=False)
         return cls(problem, recognised(reference, target), layout=False)
 
 
@@ -72,11 +72,11 @@ def _in_another_type(right: np.ndarray, made: np.ndarray) -> str:
     """Return how numbers, or their bytes, are right in another type, and the cure; empty where they are not."""
     if found := stored_type(right, made):
         return (
-            f"its bytes are the right numbers in {found[0]}, read as {found[1]}; cure: read that output as {found[0]}, "
+            f"the bytes are the right numbers in {found[0]}, read as {found[1]}; cure: read that output as {found[0]}, "
             "the type that the engine writes"
         )
-    if right.shape == made.shape and np.array_equal(right, made):
-        return f"its numbers are right; cure: convert them to {DType.from_numpy(right.dtype).label}"
+    if right.dtype != made.dtype and np.array_equal(right, made):
+        return f"the numbers are right; cure: convert them to {DType.from_numpy(right.dtype).label}"
     return ""
 
 

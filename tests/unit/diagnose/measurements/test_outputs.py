@@ -55,6 +55,7 @@ def ranks(mismatches=0, ties=0):
     [
         ({"y": IMAGE.T}, "output 'y': ", True),
         ({"other": IMAGE.T}, "'other' holds 'y'", False),
+        ({"y": IMAGE.view(np.int32)}, "of 'y', the bytes are the right numbers in float32, read as int32", False),
         ({"y": IMAGE[:1] + 7}, "", False),
         ({}, "", False),
     ],
@@ -64,6 +65,13 @@ def test_values_in_other_places_are_recognised(target, places, layout):
     assert (str(found), found.layout) == ("why", layout)
     assert places in found.places
     assert bool(found.places) is bool(places)
+
+
+def test_right_numbers_of_another_type_are_to_be_converted_and_those_of_other_outputs_are_no_matter():
+    right = {"n": np.array([2, 3], np.int32), "y": IMAGE}
+    made = {"n": np.array([2, 3], np.float32), "y": IMAGE}
+    assert Unsound.because("why", right, made).places == "of 'n', the numbers are right; cure: convert them to int32"
+    assert Unsound.because("why", right, {"n": np.array([3, 9], np.float32), "y": IMAGE}).places == ""
 
 
 def test_what_is_missing_or_has_another_shape_cannot_be_compared(investigate):
