@@ -9,6 +9,7 @@ its outputs of the right numbers, which a model returns as constants, is told to
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
@@ -93,23 +94,46 @@ def returned_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | N
         golden = inv.golden.outputs(result.feed)
         right = {spec.name: np.asarray(golden[spec.name]) for spec in inv.model.outputs if spec.name in golden}
         made = inv.deployed(result.feed)
-        found = changes(right, made, wrong)
     except TriageError:
         return None
     moved = {
         name: Returned(f"the model's in other places ({how.sentence})", _ORDER) for name, how in evidence.moved.items()
     }
-    if not found and set(wrong) <= moved.keys():
-        found = {name: moved[name] for name in wrong}
-    if found:
-        found = {} if _hands_over(inv, result.feed, {name: right[name] for name in wrong}) else found
-    elif _changes_constants(inv, result.feed, right, made, wrong):
-        found = dict.fromkeys(wrong, Returned(_NO_KNOWN, _MODEL.format("change")))
+    found = made_by_program(inv, result.feed, right, made, wrong, moved=moved)
     inv.record.answered(QUESTION, f"no: {in_words(found)}" if found else "yes, as far as is known")
     if not found:
         return None
     summary = f"{target} changes what its network computes: {in_words(found)}. Cure: {cure_of(found)}"
     return Conclusion(VerdictKind.COMPARISON_UNSOUND, FED_OTHERWISE, summary)
+
+
+def made_by_program(
+    inv: Investigation,
+    feed: Feed,
+    right: Tensors,
+    made: Tensors,
+    wrong: Collection[str],
+    *,
+    moved: Mapping[str, Returned] = MappingProxyType({}),
+) -> Mapping[str, Returned]:
+    """Return the changes of the target to its wrong outputs; empty where they are not known to be the program's.
+
+    Args:
+        inv: The investigation.
+        feed: Inputs of the network.
+        right: The right outputs.
+        made: The target's.
+        wrong: Names of the outputs to explain.
+        moved: Orders of outputs that are known already.
+    """
+    found: Mapping[str, Returned] = changes(right, made, wrong)
+    if not found and set(wrong) <= moved.keys():
+        found = {name: moved[name] for name in wrong}
+    if found:
+        return {} if _hands_over(inv, feed, {name: right[name] for name in wrong}) else found
+    if _changes_constants(inv, feed, right, made, wrong):
+        return dict.fromkeys(wrong, Returned(_NO_KNOWN, _MODEL.format("change")))
+    return {}
 
 
 def _constant(model: Model, values: Tensors) -> Model:
@@ -132,17 +156,25 @@ def _changes_constants(inv: Investigation, feed: Feed, right: Tensors, made: Ten
         return inv.lab.outputs(inv.question.target, model, feed, what="asking what becomes of outputs")
 
     try:
-        same = shown(right)
-        if not _equal(inv, made, same, wrong) or _equal(inv, right, same, wrong):
-            return False
         others = ({name: np.full_like(array, number) for name, array in right.items()} for number in (0, 1))
-        return not all(_equal(inv, made, shown(each), wrong) for each in others)
+        return _is_nearer(made, shown(right), right, wrong) and not all(
+            _is_nearer(made, shown(each), right, wrong) for each in others
+        )
     except (TriageError, KeyError):
         return False
 
 
-def _equal(inv: Investigation, one: Tensors, other: Tensors, names: Collection[str]) -> bool:
-    return all(as_given(np.asarray(one[name]), np.asarray(other[name]), inv.precision) for name in names)
+def _is_nearer(made: Tensors, shown: Tensors, right: Tensors, names: Collection[str]) -> bool:
+    """Return whether what a program made is what it shows now, and not what is right."""
+    for name in names:
+        own, same, wanted = (np.asarray(of[name]) for of in (made, shown, right))
+        if own.shape != same.shape or not np.isfinite(same.astype(np.float64)).all():
+            return False
+        if own.shape == wanted.shape:
+            off, before = (np.linalg.norm(own - each.astype(np.float64)) for each in (same, wanted))
+            if not off < before / CLEARER:
+                return False
+    return True
 
 
 def _hands_over(inv: Investigation, feed: Feed, right: Tensors) -> bool:
@@ -181,11 +213,11 @@ def changes(right: Tensors, made: Tensors, wrong: Collection[str]) -> dict[str, 
     return {name: each for name, each in found.items() if each is not None} if all(found.values()) else {}
 
 
-def in_words(found: Mapping[str, Returned]) -> str:
-    """Return what was done to which outputs, as a clause."""
+def in_words(found: Mapping[str, Returned], of: str = "the model") -> str:
+    """Return what was done to which outputs, as a clause, of what."""
     by_words: dict[str, list[str]] = {}
     for name, each in found.items():
-        by_words.setdefault(each.words, []).append(f"'{name}'")
+        by_words.setdefault(each.words.replace("the model's", f"{of}'s"), []).append(f"'{name}'")
     return "; ".join(f"{enumeration(n)} {'is' if len(n) == 1 else 'are'} {words}" for words, n in by_words.items())
 
 

@@ -1,5 +1,6 @@
 """Outputs that a program returns in another order, or by another rule: indices, places, scores of another link."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -33,6 +34,9 @@ def other_rules(name: str, right: Tensors, made: np.ndarray) -> Iterator[Returne
             yield Returned(f"the model's, counted from {int(step.flat[0])} on", "count from 0, as the model does")
     for axis in range(own.ndim):
         yield from _along(own, made, axis)
+    for one, other in itertools.combinations(range(own.ndim), 2):
+        if own.shape[one] == own.shape[other] and _equal(np.swapaxes(own, one, other), made):
+            yield Returned(f"the model's with axes {one} and {other} exchanged", _PLACES)
     if own.dtype.kind == "f" and made.dtype.kind == "f":
         yield from _linked(own.astype(np.float64), made.astype(np.float64))
 

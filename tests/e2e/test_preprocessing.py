@@ -140,6 +140,22 @@ def test_a_program_is_told_from_an_op_by_outputs_that_are_constants_whatever_it_
 
 
 @pytest.mark.lengthy
+def test_what_a_reference_does_to_outputs_is_told_before_an_op_is_blamed_and_compared_with_the_target(tmp_path):
+    models.write(tmp_path / "m.onnx", SQUARES)
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32))
+    for name, by in (("one", 3), ("two", 6)):
+        (tmp_path / f"{name}.py").write_text(CHANGED.replace("np.round(array, 2)", f"array * np.float32({by})"))
+    given = ["m.onnx", "--inputs", "x.npz", "--reference", "script:one.py", "--target", "script:two.py"]
+    verdict = json.loads(triage("diagnose", *given, "--json", cwd=tmp_path).stdout)["verdict"]
+    assert (verdict["verdict"], verdict["culprits"]) == ("comparison-unsound", [])
+    assert (
+        "the reference script:one.py changes what its network computes: 'b' is the model's multiplied by 3"
+        in (verdict["summary"])
+    )
+    assert "'b' is the reference's multiplied by 2 in the target" in verdict["summary"]
+
+
+@pytest.mark.lengthy
 def test_an_op_at_fault_is_no_change_of_the_program(tmp_path):
     models.write(tmp_path / "m.onnx", SQUARES)
     np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32))
