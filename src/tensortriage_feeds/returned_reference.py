@@ -10,6 +10,7 @@ import numpy as np
 
 from tensortriage.diagnose.sdk import (
     FED_OTHERWISE,
+    OBSERVED,
     PLAIN,
     Conclusion,
     Evidence,
@@ -39,7 +40,7 @@ def reference_returned_otherwise(inv: Investigation, evidence: Evidence) -> Conc
     if found is None or found.kind is not VerdictKind.COMPARISON_UNSOUND or not evidence.results:
         return None
     worst = evidence.worst_feed
-    if not is_foreign(reference.name) or found.confidence is FED_OTHERWISE:
+    if not is_foreign(reference.name) or found.confidence in (FED_OTHERWISE, OBSERVED):
         return None
     outside = list(outside_envelope(worst.floors, list(worst.metrics))) or list(worst.failing)
     if not outside:

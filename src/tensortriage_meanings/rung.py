@@ -27,6 +27,7 @@ from tensortriage_meanings.subject import Disputed, DisputingSide, disputed, dis
 from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.ends import ENDS
+from tensortriage_meanings.table.neighbours import NEIGHBOURS
 from tensortriage_meanings.table.operands import OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 from tensortriage_meanings.table.places import PLACES
@@ -34,7 +35,7 @@ from tensortriage_meanings.table.quantizers import QUANTIZERS
 from tensortriage_meanings.table.recurrent import RECURRENT
 
 QUESTION = "does either side interpret an operator differently?"
-TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *RECURRENT, *QUANTIZERS)
+TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *RECURRENT, *QUANTIZERS, *NEIGHBOURS)
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )
