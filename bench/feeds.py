@@ -2,7 +2,7 @@
 
     python bench/feeds.py [--only WORD ...]
 
-Sixty-one programs that feed a network something else than they are given (channels, numbers, layouts, crops, tokens,
+Seventy-odd programs that feed a network something else than they are given (channels, numbers, layouts, crops, tokens,
 masks; two at once), on six small networks, most of which show outputs alone: kind and parameters must be told. Sixty
 pairs that are honest, or have another fault (an op, a weight, a format): none may be said to be fed another input.
 """

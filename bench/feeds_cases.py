@@ -56,6 +56,10 @@ NETWORKS = {
         r1 = Tanh(c1)
         f = Flatten(r1)
         logits = Gemm(f, w3_608x6, b3_6) }"""),
+    "table": ("rows", """g (float[24,9] rows) => (float[24,3] y) {
+        z = Gemm(rows, w1_9x16, b1_16)
+        t = Tanh(z)
+        y = Gemm(t, w2_16x3, b2_3) }"""),
 }  # fmt: skip
 
 OPENING = """import numpy as np, onnxruntime
@@ -183,6 +187,20 @@ PICTURES = (
     Mistake("integers", "x = np.trunc(x)", kinds("dtype")),
     Mistake("half", "x = x.astype(np.float16)", kinds("dtype"), has("dtype", through="fp16")),
     Mistake("gray", "x = x.mean(axis=1, keepdims=True).repeat(3, 1)", kinds("gray")),
+    Mistake("rows-of-64", "y = np.zeros((*x.shape[:3], 64), x.dtype); y[..., :x.shape[3]] = x\n"
+            "    x = y.ravel()[:x.size].reshape(x.shape)", kinds("row-stride"), has("row-stride", stride=64)),
+    Mistake("rows-of-64-wanted", "n = x.shape[3]; f = x.ravel(); at = np.arange(x.size // n)[:, None] * 64\n"
+            "    at = at + np.arange(n); y = np.where(at < f.size, f[np.minimum(at, f.size - 1)], 0)\n"
+            "    x = y.reshape(x.shape)", kinds("row-stride"),
+            has("row-stride", stride=64)),
+    Mistake("four-channels", "p = x.transpose(0, 2, 3, 1); q = np.ones((*p.shape[:3], 4), x.dtype); q[..., :3] = p\n"
+            "    x = np.stack([a.ravel()[:p[0].size] for a in q]).reshape(p.shape).transpose(0, 3, 1, 2)",
+            kinds("other-channels")),
+    Mistake("quarter", "y = np.zeros(x.size, x.dtype); k = x.size // 4; y[:k] = x.ravel()[:k]; x = y.reshape(x.shape)",
+            kinds("part-copied")),
+    Mistake("letterbox-in-a-corner", RESIZE + "    h, w = x.shape[2:]; k = h * 3 // 4\n    y = np.zeros_like(x)\n"
+            "    y[:, :, :k] = resize(x, (k, w)); x = y", kinds("letterbox"),
+            has("letterbox", place="upper left corner")),
 )  # fmt: skip
 BATCHES = (
     Mistake("rows-reversed", "x = x[::-1]", (frozenset({"batch-order"}),)),
@@ -202,6 +220,17 @@ TOKENS = (
             "    x = np.stack([np.roll(a, n) for a, n in zip(x, k)])\n"
             "    feed['attention_mask'] = np.stack([np.roll(a, n) for a, n in zip(m, k)])", kinds("padding-side")),
     Mistake("backwards", "x = x[:, ::-1]", kinds("tokens")),
+    Mistake("cut-at-6", "x = x.copy(); m = feed['attention_mask'].copy(); x[:, 6:] = 0; m[:, 6:] = 0\n"
+            "    feed['attention_mask'] = m", kinds("truncated"), has("truncated", length=6)),
+    Mistake("unknown-words", "x = np.where(x > 30, 1, x)", kinds("tokens"), has("tokens", value=1), needs=True),
+)  # fmt: skip
+COLUMNS = (
+    Mistake("sorted-columns", "x = x[:, [0, 3, 1, 2, 8, 5, 6, 7, 4]]", kinds("column-order"),
+            has("column-order", order=[0, 3, 1, 2, 8, 5, 6, 7, 4]), needs=True),
+    Mistake("no-scaler", "x = (x - np.arange(9) * .2) / (np.arange(9) * .3 + .3)", NUMBERS,
+            near(*(1 / (0.3 * k + 0.3) for k in range(9))), needs=True),
+    Mistake("unfilled-column", "x = x.copy(); x[:, 4] = 0", kinds("unfilled"), has("unfilled", indices=[4]),
+            needs=True),
 )  # fmt: skip
 PAIRS = (
     Mistake("exchanged", "x, feed['right'] = feed['right'], x", kinds("input-order")),
@@ -244,6 +273,8 @@ def build(folder: Path, name: str) -> tuple[Path, dict[str, np.ndarray]]:
 
 def _input(spec: onnx.ValueInfoProto, rng: np.random.Generator) -> np.ndarray:
     shape = [dim.dim_value or 2 for dim in spec.type.tensor_type.shape.dim]
+    if len(shape) == 2:
+        return (rng.standard_normal(shape) * (0.3 + 0.2 * np.arange(shape[1])) + 0.4).astype(np.float32)
     if len(shape) != 4:
         return (0.3 * np.sin(np.arange(shape[-1]) / 7) * rng.random(shape)).astype(np.float32)
     y, x = np.mgrid[: shape[2], : shape[3]] / shape[2]
@@ -268,7 +299,7 @@ class FeedCase:
 
 FAMILIES = {
     "classifier": (*PICTURES, *BATCHES), "detector": PICTURES, "segmenter": PICTURES, "encoder": TOKENS,
-    "matcher": PAIRS, "speech": SOUNDS,
+    "matcher": PAIRS, "speech": SOUNDS, "table": COLUMNS,
 }  # fmt: skip
 
 
@@ -306,7 +337,10 @@ def _faulty(folder: Path, network: str, model: Path, inputs: Path) -> Iterator[F
     for kind, node in (("scale", nodes[0]), ("scale", nodes[-1]), third):
         target = f"script:{engine},kind={kind},node={node},amount=1.3"
         yield FeedCase(f"{network}/{kind}-{node}", model, inputs, target, None)
-    for name, change in (("scaled", lambda w: w * 1.05), ("reversed", lambda w: w[::-1])):
+    for name, change in (
+        ("scaled", lambda w: w * 1.05),
+        ("reversed", lambda w: w[:, ::-1] if network == "table" else w[::-1]),
+    ):
         wrong = onnx.load(model)
         weight = next(w for w in wrong.graph.initializer if len(w.dims) > 1 and w.data_type == onnx.TensorProto.FLOAT)
         array = np.ascontiguousarray(change(numpy_helper.to_array(weight)), np.float32)

@@ -11,30 +11,44 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from meanings_cases import MeaningCase, honest, planted
+from meanings_engines import EngineCase, engines, sound_engines
+from meanings_kinds import built, unbuilt, unrelated
 
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
 
+Case = MeaningCase | EngineCase
+GROUPS: Mapping[str, Callable[[], Sequence[Case]]] = {
+    "planted": planted, "built": built, "unbuilt": unbuilt, "engines": engines,
+    "honest": honest, "unrelated": unrelated, "sound-engines": sound_engines,
+}  # fmt: skip
 QUESTION = "does either side interpret an operator differently?"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="cases whose names have one of the words")
-    only = parser.parse_args().only
-    wrong, right = ([c for c in cases if not only or any(w in c.name for w in only)] for cases in (planted(), honest()))
-    told = sum(map(asked, wrong))
-    accused = len(right) - sum(map(asked, right))
-    print(f"{told} of {len(wrong)} differences told; {accused} of {len(right)} others accused")
-    sys.exit(accused > 0 or told < 0.9 * len(wrong))
+    parser.add_argument("--groups", nargs="*", default=list(GROUPS), choices=GROUPS, help="groups of cases")
+    arguments = parser.parse_args()
+    failed = False
+    for group in arguments.groups:
+        only = arguments.only
+        cases = [case for case in GROUPS[group]() if not only or any(word in case.name for word in only)]
+        right = sum(map(asked, cases))
+        told = bool(cases and cases[0].said)
+        said = f"{right} of {len(cases)} differences told" if told else f"{len(cases) - right} of {len(cases)} accused"
+        print(f"{group}: {said}", flush=True)
+        failed |= right < (0.9 if told else 1.0) * len(cases)
+    sys.exit(failed)
 
 
-def asked(case: MeaningCase) -> bool:
+def asked(case: Case) -> bool:
     """Print what is said of a case; return whether it is right."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
@@ -47,6 +61,8 @@ def asked(case: MeaningCase) -> bool:
             )
         )  # fmt: skip
     found = said(verdict)
+    if case.said and isinstance(case, EngineCase):  # patterns of the error tell some of these
+        found = words_of(verdict)
     right = not found if not case.said else all(re.search(word, found) for word in case.said)
     seconds = time.perf_counter() - began
     step = next((each for each in verdict.steps if each.question == QUESTION), None)
@@ -62,7 +78,12 @@ def said(verdict: Verdict) -> str:
     """Return what is said of a meaning; empty where none is."""
     step = next((each for each in verdict.steps if each.question == QUESTION), None)
     known = step is not None and step.answer.startswith("yes")
-    return f"{verdict.summary} {' '.join(each.reason for each in verdict.culprits)}" if known else ""
+    return words_of(verdict) if known else ""
+
+
+def words_of(verdict: Verdict) -> str:
+    """Return the summary of a verdict, and of its culprits the reasons and the patterns of their errors."""
+    return " ".join([verdict.summary, *(" ".join([each.reason, *each.anatomy]) for each in verdict.culprits)])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from tensortriage_feeds.memory import memory_candidates
 from tensortriage_feeds.normalizations import Renormalized, numbers, renormalizations
 from tensortriage_feeds.pictures import Box, PictureAxes, part, picture_axes, resized
 from tensortriage_feeds.transforms import Transform, of_input
@@ -18,6 +19,8 @@ _CROPS = (0.875, 0.9, 0.8, 0.75, 0.5, 0.95)
 """Shares of a picture's sides that are cut out of its middle: 224 of 256 is the usual one."""
 _BANDS = ((3, 4), (9, 16), (2, 3), (1, 2))
 """Shapes of pictures that a letterbox leaves as they are: television, video, photograph, two to one."""
+_CORNERS = {"middle": None, "upper left corner": (0, 0)}
+"""Where libraries put a letterboxed picture."""
 FITTED = "fitted"
 """Words of a scale and an offset that are none of the usual ones."""
 _METHODS = ("bilinear", "nearest", "area", "bicubic")
@@ -53,12 +56,20 @@ def candidates(name: str, array: np.ndarray) -> InputCandidates:
         return InputCandidates()
     axes = picture_axes(array.shape)
     if axes is None:
-        return InputCandidates(numbers=tuple(_scales(name, array, None)), places=tuple(_orders(name, array)))
+        places = itertools.chain(_orders(name, array), memory_candidates(name, array))
+        return InputCandidates(numbers=tuple(_scales(name, array, None)), places=tuple(places))
     return InputCandidates(
         tuple(_channels(name, array, axes)),
         tuple(_scales(name, array, axes)),
         tuple(itertools.chain(_places(name, array, axes), _rows(name, array))),
-        tuple(itertools.chain(_resampled(name, array, axes), _shifts(name, axes), _rounded(name, array))),
+        tuple(
+            itertools.chain(
+                memory_candidates(name, array),
+                _resampled(name, array, axes),
+                _shifts(name, axes),
+                _rounded(name, array),
+            )
+        ),
     )
 
 
@@ -298,12 +309,12 @@ def _resampled(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Tran
     pads = dict.fromkeys((0.0, 114 / 255, 114.0, 0.5, 128.0, least))
     for (short, long), wide, pad in itertools.product(_BANDS, (True, False), pads):
         inner = (round(size[0] * short / long), size[1]) if wide else (size[0], round(size[1] * short / long))
-        for method in _METHODS[:2]:
-            yield of_input(name, "letterbox", f"is a letterbox: {inner[0]} x {inner[1]} pixels in its middle "
+        for method, (where, corner) in itertools.product(_METHODS[:2], _CORNERS.items()):
+            yield of_input(name, "letterbox", f"is a letterbox: {inner[0]} x {inner[1]} pixels in its {where} "
                            f"({method}), next to bands of {pad:.4g}",
-                           functools.partial(_letterbox, axes=axes, inner=inner, pad=pad, method=method),
+                           functools.partial(_letterbox, axes=axes, inner=inner, pad=pad, method=method, place=corner),
                            "stretch the picture to the whole size, or feed the reference a letterbox, too",
-                           size=list(inner), pad=pad, method=method)  # fmt: skip
+                           size=list(inner), pad=pad, method=method, place=where)  # fmt: skip
     for factor, method in itertools.product((2, 4), _METHODS):
         small = (max(size[0] // factor, 1), max(size[1] // factor, 1))
         yield of_input(name, "interpolation", f"was shrunk by {factor} and enlarged again ({method})",
@@ -315,8 +326,16 @@ def _cropped(array: np.ndarray, axes: PictureAxes, box: Box, size: tuple[int, in
     return resized(part(array, axes, box), axes, size, method)
 
 
-def _letterbox(array: np.ndarray, axes: PictureAxes, inner: tuple[int, int], pad: float, method: str) -> np.ndarray:
-    return boxed(resized(array, axes, inner, method), axes, (array.shape[axes.height], array.shape[axes.width]), pad)
+def _letterbox(
+    array: np.ndarray,
+    axes: PictureAxes,
+    inner: tuple[int, int],
+    pad: float,
+    method: str,
+    place: tuple[int, int] | None,
+) -> np.ndarray:
+    size = (array.shape[axes.height], array.shape[axes.width])
+    return boxed(resized(array, axes, inner, method), axes, size, pad, place)
 
 
 def _through(array: np.ndarray, axes: PictureAxes, small: tuple[int, int], method: str) -> np.ndarray:

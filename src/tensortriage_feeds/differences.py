@@ -26,6 +26,10 @@ UNLIKE = 0.3
 FINER = 4.0
 """By so much less pictures differ over blocks than by pixel where they differ in fine detail alone: of four photographs
 resized to 64 and 224 by Pillow and by OpenCV 5.5 to 10.7 times, to 32 at least 4.2, of cropped ones at most 3.8."""
+_LEAST_ROWS = 8
+"""Rows of a table through which a line for each column is no chance."""
+_MOST_CHANNELS = 4
+"""Channels up to which there are usual means and deviations."""
 _BLOCK, _BLOCKS = 8, 4
 """Pixels along a block at most, and blocks along a picture at least."""
 
@@ -201,13 +205,18 @@ def _with_numbers(name: str, before: tuple[Transform, ...], made: np.ndarray, th
         return _Way(before, 0.0 if left <= EXACT or after else left, after=after)
     if np.ptp(theirs) == 0:
         return _Way(before, max(left, UNLIKE), after=after)  # a line through one number says nothing
-    axes = picture_axes(theirs.shape)
+    axes = picture_axes(theirs.shape) or _columns(theirs.shape)
     uniform, by_channel = fitted(made, theirs, None), fitted(made, theirs, axes)
     chosen, used = (uniform, None) if uniform[2] <= max(1.05 * by_channel[2], exact) else (by_channel, axes)
     scale, offset, residual = chosen
     if residual > 0.9 * left or not np.isfinite(residual):
         return _Way(before, left, after=after)
     return _Way(before, 0.0 if residual <= exact else residual, (scale, offset, made, used), after)
+
+
+def _columns(shape: tuple[int, ...]) -> PictureAxes | None:
+    """Return the axis of a table's columns as that of channels, where enough rows bear out numbers of each column."""
+    return PictureAxes(1, 0, 0) if len(shape) == 2 and shape[0] >= _LEAST_ROWS else None
 
 
 def _typed(name: str, made: np.ndarray, theirs: np.ndarray) -> tuple[Transform, ...]:
@@ -221,11 +230,12 @@ def _typed(name: str, made: np.ndarray, theirs: np.ndarray) -> tuple[Transform, 
 
 def unexplained(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> float:
     """Return the RMS difference of two tensors, as a share of the deviation of the second from its mean."""
-    wide = theirs.astype(np.float64)
-    left = made.astype(np.float64) - wide
-    spread = wide - wide.mean(axis=_over(wide, axes), keepdims=True)
-    power = float(np.mean(spread * spread)) or float(np.mean(wide * wide))
-    found = float(np.sqrt(np.mean(left * left) / power)) if power else float(np.abs(left).max())
+    with np.errstate(invalid="ignore", over="ignore"):  # of bytes that are no numbers
+        wide = theirs.astype(np.float64)
+        left = made.astype(np.float64) - wide
+        spread = wide - wide.mean(axis=_over(wide, axes), keepdims=True)
+        power = float(np.mean(spread * spread)) or float(np.mean(wide * wide))
+        found = float(np.sqrt(np.mean(left * left) / power)) if power else float(np.abs(left).max())
     return found if np.isfinite(found) else np.inf
 
 
@@ -237,10 +247,10 @@ def fitted(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> tu
     Returns:
         Scale and offset by channel, and what they leave; see `unexplained`.
     """
-    x, y = made.astype(np.float64), theirs.astype(np.float64)
-    over = _over(x, axes)
-    mean_x, mean_y = x.mean(axis=over, keepdims=True), y.mean(axis=over, keepdims=True)
     with np.errstate(invalid="ignore", over="ignore"):
+        x, y = made.astype(np.float64), theirs.astype(np.float64)
+        over = _over(x, axes)
+        mean_x, mean_y = x.mean(axis=over, keepdims=True), y.mean(axis=over, keepdims=True)
         spread = ((x - mean_x) ** 2).mean(axis=over, keepdims=True)
         together = ((x - mean_x) * (y - mean_y)).mean(axis=over, keepdims=True)
         vary = (spread > 0) & (np.ptp(y, axis=over, keepdims=True) > 0)
@@ -270,7 +280,7 @@ def _named(
         np.where(np.abs(offset) < EXACT * span, 0.0, offset),
         np.where(np.abs(scale - 1) < EXACT, 1.0, scale),
     )
-    for usual in renormalizations(least, most):
+    for usual in renormalizations(least, most) if len(least) <= _MOST_CHANNELS else ():
         near = np.abs(usual.scale - scale) <= alike * np.abs(usual.scale)
         if np.all(near) and np.all(np.abs(usual.offset - offset) <= alike * (span + np.abs(offset))):
             return Renormalized(usual.kind, usual.words, scale, offset)

@@ -19,7 +19,7 @@ from tensortriage.diagnose.sdk import (
     enumeration,
     rung,
 )
-from tensortriage_feeds.returned_numbers import CLEARER
+from tensortriage_feeds.arrays.numbers import CLEARER
 
 QUESTION = "are results now and then those of the feed before?"
 _RUNS = 40

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tensortriage_feeds.returned_numbers import stored_type
+from tensortriage_feeds.arrays.numbers import stored_type
+from tensortriage_feeds.memory import memory_of
 from tensortriage_feeds.transforms import Transform, of_input
 
 _MOST_ROWS = 256
@@ -20,7 +21,7 @@ def part_of(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None
         theirs: The tensor that arrives; its shape may differ.
     """
     if mine.shape == theirs.shape:
-        return _other_rows(name, mine, theirs) or _other_bytes(name, mine, theirs)
+        return _other_rows(name, mine, theirs) or _other_bytes(name, mine, theirs) or memory_of(name, mine, theirs)
     return _cut_or_padded(name, mine, theirs)
 
 

@@ -1,10 +1,11 @@
 """Changes that a user's program makes to the outputs of its network before it returns or saves them.
 
 A Softmax that belongs to the program, a number of decimals in a text file, scores in percent, boxes in pixels, integers
-that nobody dequantized, bytes of another type, another order: the model says something else, and no op is wrong. A
-change counts if it gives the outputs, or a part of them, to within the rounding of fp32, where they were off by a
-hundred times as much, and if the program does not hand over the outputs of another model as they are. One that makes
-its outputs of the right numbers, which a model returns as constants, is told too, whatever it does.
+that nobody dequantized, bytes of another type, rows of a buffer with their padding, boxes in another form, a threshold,
+another order: the model says something else, and no op is wrong. A change counts if it gives the outputs, or a part of
+them, to within the rounding of fp32, where they were off by a hundred times as much, and if the program does not hand
+over the outputs of another model as they are. One that makes its outputs of the right numbers, which a model returns as
+constants, is told too, whatever it does.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -29,8 +30,10 @@ from tensortriage.diagnose.sdk import (
     is_foreign,
     rung,
 )
-from tensortriage_feeds.returned_numbers import CLEARER, EQUAL, Returned, error, other_numbers
-from tensortriage_feeds.returned_places import other_rules
+from tensortriage_feeds.arrays.mixtures import decided, limited, mixed
+from tensortriage_feeds.arrays.numbers import CLEARER, EQUAL, Returned, counted_from, error, other_numbers
+from tensortriage_feeds.arrays.places import other_places
+from tensortriage_feeds.arrays.rules import other_rules
 from tensortriage_feeds.rungs import as_given
 from tensortriage_feeds.transforms import Tensors
 
@@ -228,18 +231,18 @@ def cure_of(found: Mapping[str, Returned]) -> str:
 
 def _change_of(right: np.ndarray, made: np.ndarray) -> Returned | None:
     """Return what was done to an output, or to some indices of one of its axes; None where that is not known."""
-    if right.shape != made.shape or right.dtype.kind != "f" or made.dtype.kind not in "fiu":
+    if right.shape != made.shape or made.dtype.kind not in "fiu":
         return None
-    exact = right.astype(np.float64)
-    if not np.isfinite(exact).all():
+    if right.dtype.kind in "iu":
+        return counted_from(right, made)
+    exact, given = right.astype(np.float64), made.astype(np.float64)
+    if right.dtype.kind != "f" or not np.isfinite(exact).all():
         return None
     if whole := next(_tried(exact, made), None):
         return whole
-    for axis, size in enumerate(right.shape):
-        others = tuple(each for each in range(right.ndim) if each != axis)
-        off = np.abs(made.astype(np.float64) - exact).max(axis=others)
-        unlike = np.flatnonzero(~(off <= EQUAL * np.abs(exact).max(axis=others)))
-        if not 0 < unlike.size < size:
+    changed = {axis: _unlike(exact, given, axis) for axis in range(right.ndim)}
+    for axis, unlike in changed.items():
+        if not 0 < unlike.size < right.shape[axis]:
             continue
         of_part = [np.take(array, unlike, axis) for array in (exact, made)]
         if part := _UNFILLED if not of_part[1].any() else next(_tried(*of_part), None):
@@ -247,7 +250,19 @@ def _change_of(right: np.ndarray, made: np.ndarray) -> Returned | None:
             which = f"{first}..{last}" if 1 < unlike.size == last - first + 1 else ", ".join(map(str, unlike))
             index = "index" if unlike.size == 1 else "indices"
             return Returned(f"{part.words} in {index} {which} of axis {axis}, elsewhere as it is", part.cure)
-    return None
+    if moved := next(other_places(exact, given), None):
+        return moved
+    if not np.isfinite(given).all():
+        return None
+    several = (each for axis, unlike in changed.items() for each in mixed(exact, given, axis, unlike))
+    return next(decided(exact, given), None) or next(several, None)
+
+
+def _unlike(exact: np.ndarray, given: np.ndarray, axis: int) -> np.ndarray:
+    """Return the indices of an axis at which numbers differ."""
+    others = tuple(each for each in range(exact.ndim) if each != axis)
+    off = np.abs(given - exact).max(axis=others)
+    return np.flatnonzero(~(off <= EQUAL * np.abs(exact).max(axis=others)))
 
 
 def _tried(exact: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
@@ -273,6 +288,7 @@ def _known(exact: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
                 continue
         if np.isfinite(changed).all() and np.ptp(changed) and error(changed, given) < min(EQUAL, before / CLEARER):
             yield Returned(words, _MODEL.format(name))
+    yield from limited(exact, given)
 
 
 def _rounded(exact: np.ndarray, given: np.ndarray) -> str:

@@ -36,8 +36,8 @@ from tensortriage.diagnose.sdk import (
     triage_command,
 )
 from tensortriage_feeds.differences import difference, equal
-from tensortriage_feeds.search import CHANCE_BITS, Steps, Wanted, bits_of, search
-from tensortriage_feeds.transforms import Tensors, composed, cure_of, sentence
+from tensortriage_feeds.search import Steps, Wanted, bits_of, search
+from tensortriage_feeds.transforms import CHANCE_BITS, Tensors, composed, cure_of, sentence
 
 FED = "does the target run on the input it is given?"
 TRIED = "does another input explain the outputs?"

@@ -24,8 +24,6 @@ LONGEST = 30.0
 NEAR = 100.0
 """How many limits of the outputs a candidate may be off by that the judge is asked about: another feed has other
 floors, and wrong candidates are 1e4 limits off and more."""
-CHANCE_BITS = 10.0
-"""By so many bits an agreement must be less likely than one of all candidates by chance: once in a thousand."""
 _TOGETHER_PLACES = 8
 """So many of a family's candidates of places are tried together with others."""
 

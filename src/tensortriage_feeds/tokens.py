@@ -30,6 +30,7 @@ def token_candidates(tensors: Tensors) -> Iterator[Transform]:
         if name not in masks and array.shape[-1] >= _TOKENS_LEAST and np.isin(np.diff(array), (0, 1)).all():
             yield from _positions(name, {mask: each for mask, each in masks.items() if each.shape == array.shape})
     yield from _sides(ids, masks)
+    yield from _truncated(ids, masks)
 
 
 def exchanges(tensors: Tensors) -> Iterator[Transform]:
@@ -174,6 +175,36 @@ def _sides(ids: Mapping[str, np.ndarray], masks: Mapping[str, np.ndarray]) -> It
             )
             yield Transform("padding-side", names, words, functools.partial(apply, names=names),
                             f"tokenizer.padding_side = '{'right' if left else 'left'}'", {"side": side})  # fmt: skip
+
+
+def _truncated(ids: Mapping[str, np.ndarray], masks: Mapping[str, np.ndarray]) -> Iterator[Transform]:
+    """Yield rows that end at another largest length, with their last token (SEP, EOS) or without."""
+    for (name, array), (mask_name, mask) in itertools.product(ids.items(), masks.items()):
+        longest = int(mask.sum(-1).max()) if array.ndim == 2 and array.shape == mask.shape else 0
+        pad = _padding(array, mask)[0]
+        for length in (n for n in _lengths(longest) if n > 1):
+            for ends in (True, False):
+                kept = "its last token kept" if ends else "its last token cut off, too"
+                shorten = functools.partial(_cut_to, name, mask_name, pad, length, ends)
+                yield Transform("truncated", (name, mask_name), f"are cut to {length} tokens ({kept})", shorten,
+                                "tokenize with the max_length of the reference", {"length": length})  # fmt: skip
+
+
+def _lengths(longest: int) -> Iterator[int]:
+    """Yield lengths at which tokenizers cut rows, below the longest one: powers of two, and a few less."""
+    yield from (1 << power for power in range(longest.bit_length(), 2, -1) if 1 << power < longest)
+    yield from (n for n in range(longest - 1, max(longest - 9, 1), -1) if n & (n - 1) or n < 8)
+
+
+def _cut_to(ids: str, mask: str, pad: int, length: int, ends: bool, feed: Tensors) -> Tensors:
+    """Return rows and a mask that shows so many tokens at most, the last one with the old end or without."""
+    rows, shows = feed[ids].copy(), feed[mask].copy()
+    for row, shown in zip(rows, shows, strict=True):
+        places = np.flatnonzero(shown)
+        if ends and places.size > length:
+            row[places[length - 1]] = row[places[-1]]
+        row[places[length:]], shown[places[length:]] = pad, 0
+    return {ids: rows, mask: shows}
 
 
 def _on_the_other_side(rows: np.ndarray, mask: np.ndarray) -> np.ndarray:

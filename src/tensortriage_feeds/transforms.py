@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 Tensors = Mapping[str, np.ndarray]
+CHANCE_BITS = 10.0
+"""By so many bits an agreement must be less likely than one of all candidates by chance: once in a thousand."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -59,12 +59,22 @@ def _change(model: ir.Model, node: ir.Node, way: Meaning) -> None:
             node.attributes.pop(name, None)
         else:
             node.attributes.add(ir.convenience.convert_attribute(name, value))
+    given = list(node.inputs)
+    for index, other in way.inputs.items():
+        node.replace_input_with(index, None if other is None else given[other])
     for index, array in way.operands.items():
         value = initializer(f"{node.name}/meant:{index}", array)
         model.graph.register_initializer(value)
         while len(node.inputs) <= index:
             node.resize_inputs(index + 1)
         node.replace_input_with(index, value)
+    while way.inputs and node.inputs and node.inputs[-1] is None:  # a variadic input has no empty places
+        node.resize_inputs(len(node.inputs) - 1)
+    if way.op:
+        known = onnx.defs.get_schema(way.op, model.opset_imports[node.domain], node.domain).attributes
+        for attribute in [name for name in node.attributes if name not in known]:
+            node.attributes.pop(attribute)
+        node.op_type = way.op
     if way.body:
         name = f"as_{len(model.functions)}"
         opset = model.opset_imports[""]

@@ -27,15 +27,19 @@ from tensortriage_meanings.subject import Disputed, DisputingSide, disputed, dis
 from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.ends import ENDS
+from tensortriage_meanings.table.instead import INSTEAD
 from tensortriage_meanings.table.neighbours import NEIGHBOURS
 from tensortriage_meanings.table.operands import OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 from tensortriage_meanings.table.places import PLACES
+from tensortriage_meanings.table.pools import POOLS
 from tensortriage_meanings.table.quantizers import QUANTIZERS
 from tensortriage_meanings.table.recurrent import RECURRENT
+from tensortriage_meanings.table.signatures import SIGNATURES
+from tensortriage_meanings.table.ties import TIES
 
 QUESTION = "does either side interpret an operator differently?"
-TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *RECURRENT, *QUANTIZERS, *NEIGHBOURS)
+TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *POOLS, *RECURRENT, *QUANTIZERS, *TIES, *NEIGHBOURS)
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )
@@ -52,12 +56,14 @@ class MeaningTold:
         words: The difference at each node, by its name.
         off: How far the model is from the other side's numbers as it stands.
         ratio: The share of a limit that it is off by once it is changed.
+        is_open: Whether ONNX leaves all of it open.
     """
 
     sentence: str = ""
     words: dict[str, str] = dataclasses.field(default_factory=dict)
     off: str = ""
     ratio: float = 0.0
+    is_open: bool = False
 
 
 @rung(
@@ -70,7 +76,9 @@ class MeaningTold:
         VerdictKind.LOCAL_FAULT,
         VerdictKind.NON_FINITE,
         VerdictKind.FUSION_FAULT,
+        VerdictKind.QUANTIZATION,
         VerdictKind.INCONCLUSIVE,
+        VerdictKind.ROUNDING,
     ),
     after="what is at fault?",
 )
@@ -122,11 +130,12 @@ def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
 
 def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
     """Try the whole table on a dispute, for so long at most."""
-    found = explained(about.subject, TABLE, PIXELS, seconds=seconds)
+    found = explained(about.subject, TABLE, PIXELS, INSTEAD, SIGNATURES, seconds=seconds)
     if found is None:
         return MeaningTold()
     words = {name: way.words for name, way in found.ways.items()}
-    return MeaningTold(_sentence(about, found), words, error_size(found.before), found.agreement.ratio)
+    is_open = all(way.is_open for way in found.ways.values())
+    return MeaningTold(_sentence(about, found), words, error_size(found.before), found.agreement.ratio, is_open)
 
 
 def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told: MeaningTold) -> Conclusion:
@@ -148,6 +157,11 @@ def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told
     ]
     if conclusion.kind is not VerdictKind.MODEL_CHANGED:
         culprits += [each for each in conclusion.culprits if each.node not in told.words]
+    if told.is_open:
+        return dataclasses.replace(
+            conclusion, kind=VerdictKind.ROUNDING, confidence=MEANT_OTHERWISE, summary=told.sentence, culprits=named,
+            lost=False,
+        )  # fmt: skip
     of_nan = conclusion.kind is VerdictKind.COMPARISON_UNSOUND and about.who.side is DisputingSide.TARGET
     if not about.whole or of_nan or conclusion.kind is VerdictKind.MODEL_CHANGED:
         return dataclasses.replace(conclusion, summary=f"{conclusion.summary}; {told.sentence}", culprits=culprits)
@@ -167,23 +181,31 @@ def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told
 def _sentence(about: Disputed, found: MeaningFound) -> str:
     """Return the difference in meaning, the side that has it, ONNX's own meaning, and the cure."""
     graph = about.subject.model.graph
-    said = "; ".join(_named(graph, found.ways))
+    said = "; ".join(f"{nodes} as if {words}" for nodes, words in _named(graph, found.ways))
     words = f"{about.who.name} computes {said}: with that change, the model gives its numbers"
     if found.equals:
-        others = [" and ".join(dict.fromkeys(way.words for way in ways.values())) for ways in found.equals]
+        others = [_other(graph, ways, found.ways) for ways in found.equals]
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
         words += f" (on these inputs as well as if {'; or if '.join(others[:_MOST_TOLD])}{more})"
     cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in found.ways.items()))
-    return f"{words}. {about.who.side.value}{cures}"
+    side = "ONNX leaves that open: " if all(way.is_open for way in found.ways.values()) else about.who.side.value
+    return f"{words}. {side}{cures}"
 
 
-def _named(graph: Graph, ways: Ways) -> Iterator[str]:
+def _named(graph: Graph, ways: Ways) -> Iterator[tuple[str, str]]:
+    """Yield nodes and how they are computed, as the rest of a sentence after "as if"."""
     by_words: dict[str, list[str]] = {}
     for name, way in ways.items():
         op = graph.node(name).op_type if name in graph else ""
         by_words.setdefault(way.words, []).append(f"{op} '{name}'")
     for words, nodes in by_words.items():
-        yield f"{enumeration(nodes)} as if {words}"
+        yield enumeration(nodes), words
+
+
+def _other(graph: Graph, ways: Ways, told: Ways) -> str:
+    """Return an equal explanation, with its nodes where they are others than those that are told."""
+    elsewhere = ways.keys() != told.keys()
+    return " and ".join(f"at {nodes} {words}" if elsewhere else words for nodes, words in _named(graph, ways))
 
 
 def _change(name: str, way: Meaning) -> str:

@@ -29,5 +29,5 @@ def understood_otherwise(
         seconds: How long at most.
     """
     who = Disputer("the program that saved them", DisputingSide.TARGET)
-    about = Disputed(Unexplained(model, run, theirs, limits), feed, who, True, next(iter(theirs)))
+    about = Disputed(Unexplained(model, run, theirs, limits, feed.tensors), feed, who, True, next(iter(theirs)))
     return searched(about, seconds=seconds).sentence

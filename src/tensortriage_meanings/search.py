@@ -1,17 +1,22 @@
 """Which differences of meaning make a model give the other side's numbers? The likeliest are tried first.
 
-Every way of the table is tried on all nodes of its kind at once; then on single nodes; then in addition to those that
-came nearer. The judge confirms those that come near. All ways that fit equally are reported.
+Every way of the tables is tried on all nodes of its kind at once, then numbers that are measured (a factor of a result,
+the steps of a quantizer); then on single nodes; then in addition to those that came nearer. The judge confirms those
+that come near. All ways that fit equally are reported.
 """
 
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
 from tensortriage.diagnose.sdk import Model, TriageError, error_of, is_minor, measure, value_specs
+from tensortriage.model.sdk import ValueSpec, with_input_shapes
+from tensortriage_meanings.grids import grid_rows
+from tensortriage_meanings.own_numbers import factor_rows
 from tensortriage_meanings.rewrite import Rewriter
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
@@ -48,12 +53,19 @@ class Unexplained:
         run: Computes the outputs of a changed model; raises a TriageError where it cannot be run.
         theirs: The other side's outputs.
         limits: The judge's limits of a changed model's outputs, by name, if the other side's are within; else None.
+        given: The model's inputs as they are fed, by name: a file may leave sizes open.
     """
 
     model: Model
     run: Callable[[Model], Tensors]
     theirs: Tensors
     limits: Callable[[Model, Tensors], Mapping[str, float] | None]
+    given: Tensors = dataclasses.field(default_factory=dict)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the inputs as they are fed, by name."""
+        return {name: np.shape(array) for name, array in self.given.items()}
 
     def distance(self, made: Tensors) -> float:
         """Return the largest relative error of the other side's outputs against those of a model; inf for others."""
@@ -137,15 +149,19 @@ class _Search:
         self._before = subject.distance(self._outputs)
         if self._before == 0.0:
             return None
-        groups, singles = self._groups, list[Ways]()
-        for table in self._tables:
-            more = list(sites_of(self._rewriter, table))
-            groups += more
-            alone = [{name: way} for group in more if len(group) > 1 for name, way in group.items()]
-            for ways in (more, alone):
-                if found := self._fitting(ways):
-                    return self._told(found)
-            singles += alone
+        ours, theirs = self._outputs, subject.theirs
+        measured = (*factor_rows(ours, theirs), *grid_rows(ours, theirs, subject.given))
+        tables = [list(sites_of(self._rewriter, table, subject.shapes)) for table in (*self._tables, measured)]
+        alone: list[list[Ways]] = [
+            [{name: way} for g in groups if len(g) > 1 for name, way in g.items()] for groups in tables
+        ]
+        self._groups = [group for groups in tables for group in groups]
+        for parts in (tables, alone):  # all nodes of a kind in every table first: an engine has one kernel for them
+            for number, candidates in enumerate(parts, 1):
+                if found := self._fitting(candidates):
+                    later = (group for groups in tables[number:] for group in groups)
+                    return self._told([*found, *self._fitting(_at(found[0].ways, later))])
+        together = [ways for part in (*tables, *alone) for ways in part if not _is_alone(ways)]
         for _ in range(MOST_TOGETHER - 1):
             nearest = min(self._near, key=lambda each: each[0], default=None)
             if nearest is None:
@@ -153,7 +169,7 @@ class _Search:
             self._near = []
             base = nearest[1]
             if found := self._fitting(
-                [{**group, **base} for group in (*groups, *singles) if base.keys() != group.keys()], nearest[0]
+                [{**ways, **base} for ways in together if base.keys() != ways.keys()], nearest[0]
             ):
                 return self._told(found)
         return None
@@ -175,7 +191,7 @@ class _Search:
                 and (agreement := self._agrees(*made)) is not None
             ):
                 found.append(Fitting(ways, agreement, made[1]))
-            elif distance <= MUCH_CLOSER * limit:
+            elif distance <= MUCH_CLOSER * limit and not _is_alone(ways):
                 self._near.append((distance, ways))
         needed = CHANCE_BITS + math.log2(max(self.tried, 1))
         return [each for each in found if each.agreement.bits >= needed]
@@ -185,6 +201,8 @@ class _Search:
         self.tried += 1
         try:
             model = self._rewriter.rewritten(ways)
+            if any(map(_may_empty, ways.values())) and _is_empty(model, self._subject.shapes):
+                return None
             return model, self._subject.run(model)
         except (TriageError, ValueError, TypeError, RuntimeError):
             return None
@@ -231,6 +249,25 @@ class _Search:
         return kept
 
 
+def _at(told: Ways, groups: Iterable[Ways]) -> list[Ways]:
+    """Return the ways of groups at the nodes that are told."""
+    return [{name: group[name] for name in told} for group in groups if told.keys() <= group.keys()]
+
+
+def _may_empty(way: Meaning) -> bool:
+    """Return whether a way may change sizes: inputs elsewhere, or other whole numbers."""
+    return bool(way.inputs) or any(array.dtype.kind == "i" for array in way.operands.values())
+
+
+def _is_empty(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Return whether values have no elements: kernels may end the process there (ONNX Runtime's MatMul, by SIGFPE)."""
+    return any(0 in (spec.shape or ()) for spec in _specs(model, shapes, refine=True).values())
+
+
+def _is_alone(ways: Ways) -> bool:
+    return any(way.alone for way in ways.values())
+
+
 def _size(found: Fitting) -> int:
     """Return how much is changed: a body or an operand counts as one attribute."""
     return sum(len(way.attributes) or 1 for way in found.ways.values())
@@ -248,20 +285,35 @@ def _contains(other: Ways, ways: Ways) -> bool:
     )
 
 
-def sites_of(rewriter: Rewriter, table: Sequence[MeaningRow]) -> Iterator[Ways]:
-    """Yield every way of a table that fits a model, each at all nodes that it fits."""
+def sites_of(
+    rewriter: Rewriter, table: Sequence[MeaningRow], shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+) -> Iterator[Ways]:
+    """Yield every way of a table that fits a model, each at all nodes that it fits.
+
+    Args:
+        rewriter: The model.
+        table: Rows.
+        shapes: As of `Unexplained`.
+    """
+    specs: dict[int, Mapping[str, ValueSpec]] = {}
     for row in table:
-        if not any(node.op_type in row.ops for node in rewriter.base(0).ir.graph):
+        if row.ops and not any(node.op_type in row.ops for node in rewriter.base(0).ir.graph):
             continue
         base = rewriter.base(row.since)
-        specs = value_specs(base)
+        if id(base) not in specs:
+            specs[id(base)] = _specs(base, shapes)
         groups: dict[str, dict[str, Meaning]] = {}
         for node in base.ir.graph:
-            if node.op_type in row.ops and node.domain in _DOMAINS:
-                for known in row.ways(MeantNode(node, base.opset, specs)):
+            if node.domain in _DOMAINS and (not row.ops or node.op_type in row.ops):
+                for known in row.ways(MeantNode(node, base.opset, specs[id(base)])):
                     way = dataclasses.replace(known, since=max(known.since, row.since))
                     groups.setdefault("" if row.together else _key(node.op_type, way), {})[node.name or ""] = way
         yield from groups.values()
+
+
+def _specs(model: Model, shapes: Mapping[str, tuple[int, ...]], *, refine: bool = False) -> Mapping[str, ValueSpec]:
+    fed = {spec.name: shapes[spec.name] for spec in model.inputs if shapes.get(spec.name, spec.shape) != spec.shape}
+    return value_specs(with_input_shapes(model, fed) if fed else model, refine=refine or bool(fed))
 
 
 def _key(op_type: str, way: Meaning) -> str:

@@ -10,6 +10,12 @@ import onnx_ir as ir
 
 from tensortriage.model.sdk import ValueSpec, array_of, is_standard
 
+BROADCASTING = (
+    "Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Sum", "Mean", "PRelu", "Less", "LessOrEqual", "Greater",
+    "GreaterOrEqual", "Equal", "And", "Or", "Xor", "Where", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+)  # fmt: skip
+"""Operators whose operands are broadcast to each other, element by element."""
+
 
 @dataclasses.dataclass(frozen=True)
 class MeantNode:
@@ -29,12 +35,17 @@ class MeantNode:
         """The node's operator."""
         return self.node.op_type
 
+    @property
+    def broadcasts(self) -> bool:
+        """Whether it computes element by element what its operands are broadcast to."""
+        return self.op_type in BROADCASTING
+
     def attribute(self, name: str) -> Any:
         """Return an attribute as a plain value, by default that of the operator; None where it has none."""
         given = self.node.attributes.get(name)
         if given is not None and not given.is_ref():
             return given.value
-        schema = self._schema
+        schema = self.schema
         if schema is None or name not in schema.attributes:
             return None
         default = schema.attributes[name].default_value
@@ -45,7 +56,7 @@ class MeantNode:
 
         ONNX Runtime's fused operators (domain ``com.microsoft``) have none here.
         """
-        return name in (self.node.attributes if self._schema is None else self._schema.attributes)
+        return name in (self.node.attributes if self.schema is None else self.schema.attributes)
 
     def text(self, name: str) -> str:
         """Return an attribute that is a word; empty without it."""
@@ -107,8 +118,20 @@ class MeantNode:
             return None
         return tuple(size for size in spec.shape if isinstance(size, int))
 
+    def input_name(self, index: int) -> str:
+        """Return the name that the operator's definition gives to an input; its number where it gives none."""
+        known = () if self.schema is None else self.schema.inputs
+        alone = index < len(known) and known[index].option != onnx.defs.OpSchema.FormalParameterOption.Variadic
+        return str(known[index].name) if alone else str(index)
+
+    def gives(self, name: str) -> bool:
+        """Return whether the node has an attribute whose value is a number, a word, or a list of them."""
+        given = self.node.attributes.get(name)
+        return given is not None and not given.is_ref() and isinstance(given.value, int | float | str | bytes | tuple)
+
     @property
-    def _schema(self) -> Any:
+    def schema(self) -> Any:
+        """The operator's definition (`onnx.defs.OpSchema`); None where onnx has none."""
         try:
             return onnx.defs.get_schema(self.op_type, self.opset, self.node.domain)
         except onnx.defs.SchemaError:
@@ -123,18 +146,27 @@ class Meaning:
         words: The difference, as the rest of a sentence that begins with the node and ``as if``.
         attributes: Changed attributes of the node; None for one that is left out.
         operands: Changed constant operands, by index.
+        inputs: Inputs that take the place of others, by index; None for one that is left out.
+        op: Another operator in the place of the node's; empty for its own.
         body: The nodes that stand for it, in ONNX's text syntax after a function's name: ``(x) => (y) { ... }``; empty
             where attributes and operands suffice.
         since: Opset that the rewritten model has at least.
         cure: How to write it into a model, as an instruction; empty where the attributes or operands show it.
+        is_open: Whether ONNX leaves the choice open, so that nobody is wrong.
+        alone: Whether it is no explanation together with others: what leaves out an operator changes so much that two
+            of that kind stand for any other network.
     """
 
     words: str
     attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     operands: Mapping[int, np.ndarray] = dataclasses.field(default_factory=dict)
+    inputs: Mapping[int, int | None] = dataclasses.field(default_factory=dict)
+    op: str = ""
     body: str = ""
     since: int = 0
     cure: str = ""
+    is_open: bool = False
+    alone: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +174,7 @@ class MeaningRow:
     """A row of the table.
 
     Attributes:
-        ops: Operators with several interpretations; empty for rows whose `ways` look at the operands.
+        ops: Operators with several interpretations; empty for rows about every operator.
         ways: Yields the ways in which others may compute a node, the likeliest first.
         since: Opset from which the row applies; older models are converted first.
         together: Whether a way is one of all its operators at once, as of the two of a pair.

@@ -222,7 +222,7 @@ def _disputed(inv: Investigation, model: Model, feed: Feed, theirs: Tensors, who
     def limits(changed: Model, made: Tensors) -> Mapping[str, float] | None:
         return _limits(inv.about(dataclasses.replace(question, model=changed)), feed, made, theirs)
 
-    return Disputed(Unexplained(model, run, theirs, limits), feed, who, False, next(iter(theirs)))
+    return Disputed(Unexplained(model, run, theirs, limits, feed.tensors), feed, who, False, next(iter(theirs)))
 
 
 def _limits(inv: Investigation, feed: Feed, made: Tensors, theirs: Tensors) -> Mapping[str, float] | None:

@@ -102,6 +102,10 @@ def test_a_script_may_have_a_ladder_of_its_own(tmp_path: Path):
     plain = tmp_path / "plain.py"
     plain.write_text("class Engine:\n    def compile(self, model, options): ...\n")
     assert ScriptEngine().ladder({"file": str(plain)}) == [("as given", {"file": str(plain)})]
+    optimized = {"file": str(plain), "optimization": "O3"}
+    assert ScriptEngine().ladder(optimized) == [
+        ("optimization=none", {**optimized, "optimization": "none"}), ("optimization=O3", optimized),
+    ]  # fmt: skip
 
 
 def options_of(options):

@@ -54,7 +54,7 @@ PUBLIC = {
     },
     "tensortriage_quantize": {
         "tensortriage.precision.sdk", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk",
-        "tensortriage.api",
+        "tensortriage.diagnose.sdk", "tensortriage.api",
     },
     "tensortriage_steps": {
         "tensortriage.diagnose.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api",

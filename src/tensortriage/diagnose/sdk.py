@@ -15,6 +15,8 @@ from tensortriage.compare.measured import difference_in_kind as difference_in_ki
 from tensortriage.compare.metrics.tensor_metrics import measure as measure
 from tensortriage.compare.patterns.error_view import lay_out as lay_out
 from tensortriage.compare.patterns.narrower_format import narrowed as narrowed
+from tensortriage.diagnose.measurements.branches import fed_to as fed_to
+from tensortriage.diagnose.measurements.branches import with_taken_branches as with_taken_branches
 from tensortriage.diagnose.measurements.evidence import Evidence as Evidence
 from tensortriage.diagnose.measurements.evidence import Findings as Findings
 from tensortriage.diagnose.measurements.evidence import WrongPart as WrongPart
@@ -83,10 +85,10 @@ from tensortriage.model.ir.graph import Node as Node
 from tensortriage.model.lint.finding import LintFinding as LintFinding
 from tensortriage.model.model import Model as Model
 from tensortriage.model.provenance.origin import NodeOrigin as NodeOrigin
+from tensortriage.model.quantization.qdq import Quantizer as Quantizer
+from tensortriage.model.quantization.qdq import quantizers as quantizers
 from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
-from tensortriage.model.transforms.inline_branch import ELSE as ELSE
-from tensortriage.model.transforms.inline_branch import THEN as THEN
-from tensortriage.model.transforms.inline_branch import take_branches as take_branches
+from tensortriage.model.similarity.correspondence import Correspondence as Correspondence
 from tensortriage.model.transforms.insert_node import NewNode as NewNode
 from tensortriage.model.transforms.insert_node import insert_node as insert_node
 from tensortriage.model.transforms.mark_outputs import freeze as freeze

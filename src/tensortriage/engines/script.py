@@ -20,6 +20,9 @@ from tensortriage.values.dtype import Precision
 from tensortriage.values.files import absence
 from tensortriage.values.spec import ValueSpec
 
+_UNOPTIMIZED = "none"
+"""Value of an option ``optimization`` without any, the word of ONNX Runtime's."""
+
 
 class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
     """The engine ``script``; options it does not know are the script's own and are passed on as they are."""
@@ -62,11 +65,15 @@ class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
         return {**options, "load_tactics": str(record.absolute())}
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
-        """Return the levels of the script's ``ladder(options)``, run in a worker; only the options themselves without.
+        """Return the levels of the script's ``ladder(options)``, run in a worker.
 
-        A script on another machine is not queried.
+        Without it, an option ``optimization`` is first ``none``, as ONNX Runtime's. A script on another machine is not
+        queried.
         """
         file, whole = Path(options.get("file", "")).expanduser().absolute(), [("as given", dict(options))]
+        if options.get("optimization", _UNOPTIMIZED) != _UNOPTIMIZED:
+            plain = {**options, "optimization": _UNOPTIMIZED}
+            whole = [("optimization=none", plain), (f"optimization={options['optimization']}", dict(options))]
         if "worker" in options:
             return whole
         isolated = IsolatedEngine("script", title=file.name, limits=self.limits)

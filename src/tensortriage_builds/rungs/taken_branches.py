@@ -7,15 +7,10 @@ model with the branch in its place fails like the whole, the ladder continues wi
 import dataclasses
 import math
 
-import numpy as np
-
 from tensortriage.diagnose.sdk import (
-    ELSE,
-    THEN,
     Answer,
     EngineError,
     Evidence,
-    Feed,
     FeedResult,
     Findings,
     Investigation,
@@ -24,11 +19,12 @@ from tensortriage.diagnose.sdk import (
     Unsound,
     deployed,
     error_size,
+    fed_to,
     is_decisive,
     judge,
     rung,
     scan_ranges,
-    take_branches,
+    with_taken_branches,
 )
 from tensortriage.engines.sdk import RunsGivenEngines
 from tensortriage.envelope.sdk import resolve
@@ -56,7 +52,7 @@ def taken_branches(inv: Investigation, evidence: Evidence) -> Answer | None:
     try:
         model, taken = with_taken_branches(inv, feed)
         model = Model.load(model.save(inv.lab.case.folder / FILE))
-        fed = Feed(feed.name, {spec.name: feed.tensors[spec.name] for spec in model.inputs}, feed.origin)
+        fed = fed_to(model, feed)
         asking = inv.about(dataclasses.replace(inv.question, model=model, feeds=(fed,), taken=taken))
         result = judge(asking, fed, deployed(asking, fed), evidence.worst_feed.floors)
     except (EngineError, ModelError, Unsound) as problem:
@@ -71,29 +67,6 @@ def taken_branches(inv: Investigation, evidence: Evidence) -> Answer | None:
     inv.record.answered(QUESTION, f"yes: {words}; that is investigated instead", **facts)
     ranges = scan_ranges(asking, evidence).findings
     return Answer(findings=Findings(results=(result,), **ranges), question=asking.question)
-
-
-def with_taken_branches(inv: Investigation, feed: Feed) -> tuple[Model, tuple[str, ...]]:
-    """Return the model without any If in its main graph, and which branch each took on a feed, as ``if/then_branch``.
-
-    Raises:
-        EngineError: When the reference does not show a condition.
-        ModelError: When a branch cannot be put in place (``branch-not-taken``).
-    """
-    model, paths = inv.model, []
-    while holders := [node for node in model.graph.nodes if node.op_type == "If"]:
-        conditions = dict.fromkeys(node.inputs[0] for node in holders)
-        made = [name for name in conditions if model.graph.producer(name) and name not in model.graph.constants]
-        known = {**feed.tensors, **{n: model.graph.weight(n) for n in conditions if n in model.graph.constants}}
-        fed = Feed(feed.name, {spec.name: feed.tensors[spec.name] for spec in model.inputs}, feed.origin)
-        shown = inv.lab.values(inv.question.reference, model, fed, made)
-        known |= {name: np.asarray(shown[name]) for name in made}
-        taken = {node.name: THEN if np.reshape(known[node.inputs[0]], -1)[0] else ELSE for node in holders}
-        for name, branch in taken.items():
-            outer = model.graph.origin(name).body
-            paths.append("/".join(filter(None, (outer, name, branch))))
-        model = take_branches(model, taken)
-    return model, tuple(paths)
 
 
 def _as_far_off(result: FeedResult, name: str, error: float) -> bool:

@@ -9,10 +9,10 @@ import numpy as np
 from tensortriage.api import EngineSpec, Feed, Model, understood_otherwise
 from tensortriage.envelope.sdk import Lab, Metrics, Origin, check_feed, error_of, measure_many
 from tensortriage.sdk import HealthyJudge, TriageError
+from tensortriage_feeds.arrays.numbers import Returned
 from tensortriage_feeds.returned import changes
-from tensortriage_feeds.returned_numbers import Returned
-from tensortriage_feeds.search import CHANCE_BITS, Nearest, Steps, Wanted, bits_of, search
-from tensortriage_feeds.transforms import Tensors, composed
+from tensortriage_feeds.search import Nearest, Steps, Wanted, bits_of, search
+from tensortriage_feeds.transforms import CHANCE_BITS, Tensors, composed
 
 
 class SavedOutputs:

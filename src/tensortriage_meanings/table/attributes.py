@@ -1,7 +1,7 @@
 """Differences in an attribute: other values in its place."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,12 +42,15 @@ def attributes(*ops: str, only: Mapping[str, Any] | None = None, since: int = 0,
 
 
 def _words(site: MeantNode, changes: Mapping[str, Any]) -> str:
-    told = (f"{name} were {_shown(value)}, not {_shown(site.attribute(name))}" for name, value in changes.items())
+    told = (f"{name} were {shown(value)}, not {shown(site.attribute(name))}" for name, value in changes.items())
     return " and ".join(told)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return an attribute's value as it stands in words."""
     value = _plain(value)
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(shown, value))}]"
     return f"{value:g}" if isinstance(value, float) else "[...]" if value is None else str(value)
 
 
@@ -134,7 +137,12 @@ def perms() -> MeaningRow:
     return MeaningRow(("Transpose",), ways)
 
 
-Row = Callable[..., MeaningRow]
+def _undivided(site: MeantNode) -> Iterator[Meaning]:
+    """Yield an LRN whose alpha is not divided by its size: TensorFlow's and Core ML's are not."""
+    alpha, size = site.attribute("alpha"), site.attribute("size")
+    for words, other in {"not divided by its size": alpha * size, "divided by its size twice": alpha / size}.items():
+        yield Meaning(f"its alpha were {words} (alpha {other:g}, not {alpha:g})", attributes={"alpha": other})
+
 
 ATTRIBUTES: tuple[MeaningRow, ...] = (
     attributes(
@@ -186,22 +194,13 @@ ATTRIBUTES: tuple[MeaningRow, ...] = (
         padding_mode=("zeros", "border", "reflection"),
         mode=("bilinear", "linear", "nearest", "bicubic", "cubic"),
     ),
-    attributes("AffineGrid", align_corners=_SWITCH),
     attributes("LeakyRelu", "ThresholdedRelu", alpha=(0.01, 0.1, 0.2, 0.3, 0.05, 0.02, 0.25, 0.5, 0.0, 1.0)),
     attributes("Elu", "Celu", alpha=(1.0, 0.1, 0.5, 0.2, 0.01)),
     attributes("HardSigmoid", alpha=(0.2, 1 / 6), beta=(0.5,)),
-    attributes("Gemm", transA=_SWITCH, transB=_SWITCH),
-    attributes("Gemm", alpha=(1.0,), beta=(1.0, 0.0)),
     perms(),
+    MeaningRow(("LRN",), _undivided),
     attributes("DepthToSpace", mode=("DCR", "CRD")),
     attributes("ScatterND", "ScatterElements", reduction=_REDUCTIONS),
-    attributes("ArgMax", "ArgMin", select_last_index=_SWITCH),
-    axes("ArgMax", "ArgMin", "Concat", "Gather", "GatherElements", "ScatterElements", "Flatten", "OneHot"),
-    attributes("TopK", largest=_SWITCH),
-    attributes("CumSum", exclusive=_SWITCH, reverse=_SWITCH),
-    attributes("Mod", fmod=_SWITCH),
-    attributes("GRU", linear_before_reset=_SWITCH),
-    attributes("LSTM", input_forget=_SWITCH),
     attributes("LSTM", "GRU", "RNN", direction=("forward", "reverse")),
     attributes(
         "RoiAlign",
@@ -210,25 +209,7 @@ ATTRIBUTES: tuple[MeaningRow, ...] = (
         mode=("avg", "max"),
         sampling_ratio=(0, 1, 2),
     ),
-    attributes("NonMaxSuppression", center_point_box=_SWITCH),
-    attributes("Trilu", upper=_SWITCH),
-    attributes("Attention", is_causal=_SWITCH, unidirectional=_SWITCH),
-    attributes("MultiHeadAttention", unidirectional=_SWITCH),
-    attributes("GroupQueryAttention", rotary_interleaved=_SWITCH, do_rotary=_SWITCH, local_window_size=(-1,)),
-    attributes("RotaryEmbedding", interleaved=_SWITCH),
+    attributes("GroupQueryAttention", local_window_size=(-1,)),
     attributes("LpNormalization", p=(1, 2)),
     attributes("BitShift", direction=("LEFT", "RIGHT")),
-    attributes("QuantizeLinear", "Cast", saturate=_SWITCH),
-    attributes(
-        "ReduceMean",
-        "ReduceSum",
-        "ReduceMax",
-        "ReduceMin",
-        "ReduceL2",
-        "ReduceL1",
-        "ReduceProd",
-        "ArgMax",
-        "ArgMin",
-        keepdims=_SWITCH,
-    ),
 )

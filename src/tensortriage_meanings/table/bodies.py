@@ -11,6 +11,7 @@ import onnx
 
 from tensortriage.model.sdk import array_of
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
+from tensortriage_meanings.table.calls import formal
 from tensortriage_meanings.table.integers import IN_FLOAT32, IN_RANGE, INTEGERS
 
 Condition = Callable[[MeantNode], bool]
@@ -92,39 +93,45 @@ def _flattened(site: MeantNode) -> Iterator[Meaning]:
         )
 
 
-def _padded_with_zeros(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a MaxPool whose border counts as 0, where ONNX leaves it out."""
-    given = site.attribute("pads")
-    if not given or not any(given) or len(site.node.outputs) > 1:
-        return
-    half = len(given) // 2
-    both = [0, 0, *given[:half], 0, 0, *given[half:]]
-    kept = {name: site.attribute(name) for name in ("kernel_shape", "strides", "dilations", "ceil_mode")}
-    settings = ", ".join(
-        f"{name}={list(v) if isinstance(v, list | tuple) else v}" for name, v in kept.items() if v is not None
-    )
-    yield Meaning(
-        "the border counted as 0, which is not in the window by ONNX",
-        body=f"(x) => (y) {{ p = Constant<value_ints={both}>() l = Pad(x, p) y = MaxPool<{settings}>(l) }}",
-        cure="write a Pad with the number that the border is to be, and pads of 0",
-    )
-
-
 def _by_batch(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a BatchNormalization by the statistics of its own batch."""
+    """Yield a normalization by the statistics of the whole batch."""
     rank, epsilon = site.rank(), site.attribute("epsilon")
-    if rank is None or site.attribute("training_mode"):
+    if rank is None or site.attribute("training_mode") or len(site.node.outputs) > 1:
         return
+    stored = site.op_type == "BatchNormalization"
     axes = [0, *range(2, rank)]
     column = [1, -1, *[1] * (rank - 2)]
     yield Meaning(
-        "it took mean and variance of its own batch, as in training, not those that are stored",
-        body=f"(x, g, b, m, v) => (y) {{ a = Constant<value_ints={axes}>() c = Constant<value_ints={column}>() "
-        "mean = ReduceMean(x, a) d = Sub(x, mean) q = Mul(d, d) var = ReduceMean(q, a) "
-        f"e0 = Constant<value_float={epsilon}>() e = CastLike(e0, x) w = Add(var, e) s = Sqrt(w) n = Div(d, s) "
-        "gg = Reshape(g, c) bb = Reshape(b, c) r = Mul(n, gg) y = Add(r, bb) }",
+        "it took mean and variance of its own batch, "
+        + ("as in training, not those that are stored" if stored else "not of each sample"),
+        body=f"{formal(site)} => (y) {{ a = Constant<value_ints={axes}>() c = Constant<value_ints={column}>() "
+        "mean = ReduceMean(i0, a) d = Sub(i0, mean) q = Mul(d, d) var = ReduceMean(q, a) "
+        f"e0 = Constant<value_float={epsilon}>() e = CastLike(e0, i0) w = Add(var, e) s = Sqrt(w) n = Div(d, s) "
+        "gg = Reshape(i1, c) bb = Reshape(i2, c) r = Mul(n, gg) y = Add(r, bb) }",
         since=18,
-        cure="put the network into evaluation mode (model.eval()) before it is run or exported",
+        cure="put the network into evaluation mode (model.eval()) before it is run or exported" if stored else "",
+    )
+
+
+def _outside(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a normalization whose epsilon is added to the standard deviation, not to the variance under the root."""
+    rank, epsilon, axis = site.rank(), site.attribute("epsilon"), site.attribute("axis")
+    if not rank or not epsilon or len(site.node.outputs) > 1:
+        return
+    by_channel = site.op_type == "InstanceNormalization"
+    axes = list(range(2, rank)) if by_channel else list(range(axis % rank, rank))
+    column = f"c = Constant<value_ints={[1, -1, *[1] * (rank - 2)]}>() " if by_channel else ""
+    names = ["i1", "i2"][: len([value for value in site.node.inputs[1:] if value is not None])]
+    steps = "".join(f"g{n} = Reshape({n}, c) " for n in names) if by_channel else ""
+    scale, *shift = [f"g{n}" for n in names] if by_channel else names
+    last = f"y = Add(r, {shift[0]})" if shift else "y = Identity(r)"
+    yield Meaning(
+        f"its epsilon ({epsilon:g}) were added to the root of the variance, not under it",
+        body=f"{formal(site)} => (y) {{ a = Constant<value_ints={axes}>() {column}m = ReduceMean(i0, a) d = Sub(i0, m) "
+        f"q = Mul(d, d) v = ReduceMean(q, a) s = Sqrt(v) e0 = Constant<value_float={epsilon}>() e = CastLike(e0, i0) "
+        f"w = Add(s, e) n = Div(d, w) {steps}r = Mul(n, {scale}) {last} }}",
+        since=18,
+        cure="write the normalization in single steps with the epsilon where it is meant",
     )
 
 
@@ -258,7 +265,6 @@ BODIES: tuple[MeaningRow, ...] = (
         ROUNDED,
     ),
     body("Floor", "numbers were rounded to the nearest whole one, not down", "(x) => (y) { y = Round(x) }", ROUNDED),
-    MeaningRow(("MaxPool",), _padded_with_zeros),
     body(
         "Erf",
         "GELU were its tanh approximation, not the exact one with Erf",
@@ -305,18 +311,13 @@ BODIES: tuple[MeaningRow, ...] = (
         "write a Clip from 0 to 6 where ReLU6 is meant",
     ),
     body(
-        "Gather",
-        "negative indices were taken as 0, not counted from the end as ONNX's Gather does",
-        "(x, i) => (y) { z = Sub(i, i) n = Less(i, z) j = Where(n, z, i) y = Gather<axis=$axis>(x, j) }",
-        "give indices from 0 on",
-    ),
-    body(
         "Div",
         "a division by 0 gave 0, where ONNX's gives NaN or Inf",
         "(a, b) => (y) { q = Div(a, b) z = Sub(b, b) e = Equal(b, z) o = CastLike(z, q) y = Where(e, o, q) }",
         "keep the divisor away from 0",
         when=_floating,
     ),
-    MeaningRow(("BatchNormalization",), _by_batch),
+    MeaningRow(("BatchNormalization", "InstanceNormalization"), _by_batch),
     MeaningRow(("ReduceMean",), _unbiased),
+    MeaningRow(("LayerNormalization", "InstanceNormalization"), _outside),
 )

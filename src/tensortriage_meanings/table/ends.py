@@ -1,10 +1,17 @@
-"""Differences at the ends of a type: the conversion of numbers that it does not hold."""
+"""Differences at the ends of a type: numbers that it does not hold, NaN, and what a conversion cuts off."""
+
+from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage_meanings.site import MeaningRow, MeantNode
+from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 from tensortriage_meanings.table.bodies import body
+from tensortriage_meanings.table.calls import call, formal
 
+_PASSING = ("Max", "Min", "Relu", "Clip", "ReduceMax", "ReduceMin", "MaxPool", "Sign", "LeakyRelu")
+"""Operators that kernels write by comparisons, and that pass NaN on by ONNX."""
+_LEAST = -3.0e38
+"""Near the smallest float32: what a maximum begins with."""
 _CURE = "keep the numbers within the type's range (Clip before it), or use a wider type"
 
 
@@ -22,6 +29,42 @@ def _with_zero_point(site: MeantNode) -> bool:
 
 def _signed(site: MeantNode) -> bool:
     return site.dtype(site.node.outputs[0]) == np.int8
+
+
+def _nan(site: MeantNode) -> Iterator[Meaning]:
+    """Yield an operator that passes NaN on, as if one among its operands were a number: ``a > b ? a : b`` is no NaN."""
+    floats = [index for index in range(len(site.node.inputs)) if site.kind(index) == "f"]
+    for words, value in (("0", 0.0), ("the smallest number", _LEAST), ("the largest number", -_LEAST)):
+        steps = "".join(f"n{i} = IsNaN(i{i}) k{i} = CastLike(v, i{i}) w{i} = Where(n{i}, k{i}, i{i}) " for i in floats)
+        yield Meaning(
+            f"a NaN counted as {words}, where ONNX's {site.op_type} passes it on",
+            body=f"{formal(site)} => (y) {{ v = Constant<value_float={value!r}>() {steps}"
+            f"y = {call(site, {index: f'w{index}' for index in floats})} }}",
+            cure="keep NaN out of its inputs, or replace it before (IsNaN and Where)",
+        )
+
+
+def _rounded_otherwise(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a quantizer of one scale that rounds otherwise than to the even neighbour."""
+    scale = site.shape(1)
+    if scale is None or np.prod(scale) != 1:
+        return
+    for words, steps in {
+        "ties were rounded away from zero": "a = Abs(q) b = Add(a, h) f = Floor(b) g = Sign(q) w = Mul(f, g)",
+        "ties were rounded up": "b = Add(q, h) w = Floor(b)",
+        "numbers were cut off toward zero": "a = Abs(q) f = Floor(a) g = Sign(q) w = Mul(f, g)",
+        "numbers were rounded down": "w = Floor(q)",
+    }.items():
+        yield Meaning(
+            f"{words}, not to the nearest, ties to the even neighbour",
+            body=f"{formal(site)} => (y) {{ q = Div(i0, i1) h0 = Constant<value_float=0.5>() "
+            f"h = CastLike(h0, q) {steps} m = Mul(w, i1) y = {call(site, {0: 'm'})} }}",
+            cure="add half a step before it, or let the file's quantizer be that of the device",
+        )
+
+
+def _to_bool(site: MeantNode) -> bool:
+    return site.kind() == "f" and site.dtype(site.node.outputs[0]) == np.bool_
 
 
 ENDS: tuple[MeaningRow, ...] = (
@@ -83,4 +126,22 @@ ENDS: tuple[MeaningRow, ...] = (
         _CURE,
         when=_to_wide,
     ),
+    body(
+        "Cast",
+        "fractions were cut off first, so that numbers between -1 and 1 are false, where ONNX's are true unless 0",
+        "(x) => (y) { i = Cast<to=7>(x) y = Cast<to=9>(i) }",
+        "compare with 0 (Equal and Not) instead of a Cast to bool",
+        when=_to_bool,
+    ),
+    body(
+        "Clip",
+        "where min is greater than max all became min, not max as ONNX's Clip gives",
+        "(x, a, b) => (y) { m = Min(x, b) y = Max(m, a) }",
+        "keep min below max",
+        when=lambda site: len(site.node.inputs) == 3 and None not in site.node.inputs,
+        since=13,
+    ),
+    MeaningRow(("QuantizeLinear",), _rounded_otherwise, since=13),
+    MeaningRow(_PASSING, _nan, since=13),
 )
+"""The ends of types, and NaN."""

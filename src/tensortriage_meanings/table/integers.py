@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
+from tensortriage_meanings.table.calls import call, formal
 
 IN_FLOAT32 = "large whole numbers were computed in float32, which is exact up to 2^24 only"
 IN_RANGE = "keep the numbers within that range, or compute them in another type"
@@ -20,13 +21,11 @@ def narrow(ops: str, number: int, words: str) -> MeaningRow:
     """
 
     def ways(site: MeantNode) -> Iterator[Meaning]:
-        names = [f"v{i}" for i in range(len(site.node.inputs))]
         if any(value is None or site.dtype(value) != np.int64 for value in site.node.inputs):
             return
-        given = " ".join(f"n{name} = Cast<to={number}>({name})" for name in names)
-        fmod = _attributes(site)
-        operands = ", ".join(f"n{name}" for name in names)
-        text = f"({', '.join(names)}) => (y) {{ {given} r = {site.op_type}{fmod}({operands}) y = Cast<to=7>(r) }}"
+        names = {index: f"n{index}" for index in range(len(site.node.inputs))}
+        given = " ".join(f"{name} = Cast<to={number}>(i{index})" for index, name in names.items())
+        text = f"{formal(site)} => (y) {{ {given} r = {call(site, names)} y = Cast<to=7>(r) }}"
         yield Meaning(words, body=text, cure=IN_RANGE)
 
     return MeaningRow(tuple(ops.split()), ways)
@@ -47,18 +46,10 @@ def wrapped(ops: str, number: int, words: str) -> MeaningRow:
         value = site.node.inputs[0]
         if value is None or site.dtype(value) != np.int64:
             return
-        names = [f"v{i}" for i in range(len(site.node.inputs))]
-        given = ", ".join(f"{name} = {list(kept) if isinstance(kept, tuple) else kept}"
-                          for name in site.node.attributes if (kept := site.attribute(name)) is not None)  # fmt: skip
-        call = f"{site.op_type}{f'<{given}>' if given else ''}({', '.join(names)})"
-        text = f"({', '.join(names)}) => (y) {{ r = {call} n = Cast<to={number}>(r) y = Cast<to=7>(n) }}"
+        text = f"{formal(site)} => (y) {{ r = {call(site)} n = Cast<to={number}>(r) y = Cast<to=7>(n) }}"
         yield Meaning(words, body=text, cure=IN_RANGE)
 
     return MeaningRow(tuple(ops.split()), ways)
-
-
-def _attributes(site: MeantNode) -> str:
-    return f"<fmod={site.attribute('fmod')}>" if site.op_type == "Mod" else ""
 
 
 INTEGERS: tuple[MeaningRow, ...] = (

@@ -32,14 +32,6 @@ def _epsilon(site: MeantNode) -> Iterator[Meaning]:
                     )
 
 
-def _transposed(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a product with the transposed of a square weight."""
-    for index in (1, 0):
-        given = site.constant(index)
-        if given is not None and given.ndim == 2 and given.shape[0] == given.shape[1] > 1:
-            yield Meaning("its weight were transposed", operands={index: np.ascontiguousarray(given.T)})
-
-
 def _flipped(site: MeantNode) -> Iterator[Meaning]:
     """Yield a convolution whose kernel runs the other way: a true one, where ONNX's is a correlation."""
     given = site.constant(1)
@@ -99,6 +91,7 @@ def _misfolded(site: MeantNode) -> Iterator[Meaning]:
         "its shift were left out": (2, np.zeros_like(shift)),
         "it divided by the variance, not by its root": (4, variance**2 - epsilon),
         "it divided by variance + epsilon, not by its root": (4, (variance + epsilon) ** 2 - epsilon),
+        "its epsilon were added to the root, not under it": (4, (np.sqrt(variance) + epsilon) ** 2 - epsilon),
     }
     made_by = site.made_by("Conv", "ConvTranspose")
     bias = array_of(made_by.inputs[2]) if made_by is not None and len(made_by.inputs) > 2 else None
@@ -116,7 +109,6 @@ def _row(ways: Callable[[MeantNode], Iterator[Meaning]], *ops: str, since: int =
 
 OPERANDS: tuple[MeaningRow, ...] = (
     _row(_epsilon, "Add"),
-    _row(_transposed, "MatMul"),
     _row(_flipped, "Conv", "ConvTranspose"),
     _row(_sizes, "Resize", since=11),
     _row(_pad_order, "Pad"),

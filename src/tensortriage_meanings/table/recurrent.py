@@ -5,11 +5,11 @@ biases of a direction in one row; results and states of the backward direction l
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
+from tensortriage_meanings.table.calls import call, formal
 
 _ORDERS: Mapping[str, Mapping[str, Sequence[int]]] = {
     "LSTM": {"i, f, c, o (PyTorch, Keras)": (0, 3, 1, 2), "i, f, o, c": (0, 2, 3, 1), "f, i, c, o": (2, 3, 0, 1)},
@@ -134,8 +134,6 @@ def _activations(site: MeantNode) -> Iterator[Meaning]:
             },
             cure="give the activations that are meant (activations, recurrent_activation)",
         )
-    if site.attribute("clip"):
-        yield Meaning("its attribute clip were left out", attributes={"clip": None})
 
 
 def _states(site: MeantNode) -> Iterator[Meaning]:
@@ -219,25 +217,9 @@ def _body(
         after: Nodes that make other results of the layer's, ``Y``, ``H`` and ``C``.
         results: Their names by index.
     """
-    given = [value is not None for value in site.node.inputs]
-    called = [operands.get(n, f"i{n}") if there else "" for n, there in enumerate(given)]
     made = ("Y", "H", "C")[: 3 if site.op_type == "LSTM" else 2]
     shown = [(results or {}).get(n, name) for n, name in enumerate(made[: len(site.node.outputs)])]
-    attributes = ", ".join(f"{name}={_text(site.attribute(name))}" for name in site.node.attributes)
-    formal = ", ".join(f"i{n}" for n in range(len(given)))
-    return (
-        f"({formal}) => ({', '.join(shown)}) {{ {before}{', '.join(made)} = {site.op_type}<{attributes}>"
-        f"({', '.join(called)}) {after}}}"
-    )
-
-
-def _text(value: Any) -> str:
-    """Return an attribute in ONNX's text syntax."""
-    if isinstance(value, bytes | str):
-        return f'"{value.decode() if isinstance(value, bytes) else value}"'
-    if isinstance(value, Sequence):
-        return f"[{', '.join(map(_text, value))}]"
-    return repr(value)
+    return f"{formal(site)} => ({', '.join(shown)}) {{ {before}{', '.join(made)} = {call(site, operands)} {after}}}"
 
 
 RECURRENT: tuple[MeaningRow, ...] = (

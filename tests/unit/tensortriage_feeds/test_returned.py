@@ -82,4 +82,68 @@ def test_few_numbers_are_near_any_line():
 
 def test_one_output_that_is_not_explained_leaves_all_untold():
     right = {"y": RIGHT, "z": RIGHT}
-    assert changes(right, {"y": RIGHT * np.float32(100), "z": np.roll(RIGHT, 3)}, ["y", "z"]) == {}
+    assert changes(right, {"y": RIGHT * np.float32(100), "z": np.abs(RIGHT) ** 0.3}, ["y", "z"]) == {}
+
+
+WIDE = np.random.default_rng(8).random((1, 9, 40)).astype(np.float32) * np.float32(3) + np.float32(0.1)
+BOXES = WIDE[:, :4]
+CORNERS = np.concatenate([BOXES[:, :2] - BOXES[:, 2:] / 2, BOXES[:, :2] + BOXES[:, 2:] / 2, WIDE[:, 4:]], 1)
+ROWS = np.zeros((9, 48), np.float32)
+ROWS[:, :40] = WIDE[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (
+            CORNERS,
+            "boxes in indices 0..3 of axis 1 as corners (x1, y1, x2, y2) made of centre and size (x, y, w, h)",
+        ),
+        (
+            np.concatenate([CORNERS[:, :4] * np.reshape([2, 1, 2, 1], (4, 1)), WIDE[:, 4:]], 1).astype(np.float32),
+            "boxes in indices 0..3 of axis 1 as corners (x1, y1, x2, y2) made of centre and size (x, y, w, h), "
+            "multiplied by [2.0, 1.0, 2.0, 1.0]",
+        ),
+        (
+            np.where(np.arange(9)[:, None] == 1, WIDE - np.float32(0.75), WIDE),
+            "the model's moved by -0.75 in index 1 of axis 1, elsewhere as it is",
+        ),
+        (
+            np.where(np.arange(9)[:, None] > 4, WIDE * WIDE[:, 4:5], WIDE),
+            "the model's in indices 5..8 of axis 1 multiplied by index 4, elsewhere as it is",
+        ),
+        (ROWS.ravel()[:360].reshape(1, 9, 40), "the memory of the model's with rows of 48 numbers, 40 and padding, "
+         "read as if it had none"),
+        (np.where(np.arange(360).reshape(1, 9, 40) < 90, WIDE, 0), "the model's in the first 90 of 360 numbers, 1/4, "
+         "behind them left at 0"),
+        (np.where(np.arange(360).reshape(1, 9, 40) < 90, WIDE, -7 * WIDE[:, ::-1]), "the model's in the first 90 of "
+         "360 numbers, 1/4, behind them memory that is never filled"),
+        (np.roll(WIDE, 1, 1), "the model's moved by 1 along axis 1, around its end"),
+        (WIDE[:, [1, 0, 2, 3, 4, 5, 6, 7, 8]], "the model's with indices of axis 1 in another order: 0 holds 1, 1 "
+         "holds 0"),
+        (np.minimum(WIDE, 2), "the model's cut off at 2"),
+        (-np.sort(-WIDE, -1), "the model's sorted along axis 2, descending"),
+        ((np.arange(9)[:, None] == WIDE.argmax(1)[:, None]).astype(np.float32),
+         "1 at the largest of the model's along axis 1, 0 elsewhere"),
+    ],
+)  # fmt: skip
+def test_what_is_made_of_several_numbers_is_told(made, words):
+    assert told(np.ascontiguousarray(made, np.float32), WIDE) == f"'y' is {words}"
+
+
+def test_a_threshold_is_told_by_the_numbers_around_it():
+    words = told(np.where(WIDE < 1, 0, WIDE), WIDE)
+    below, above = WIDE[WIDE < 1].max(), WIDE[WIDE >= 1].min()
+    assert words == f"'y' is the model's with 0 in place of all below a threshold between {below:.4g} and {above:.4g}"
+
+
+def test_labels_from_one_on():
+    labels = np.random.default_rng(0).integers(0, 9, 12)
+    assert told(labels + 1, labels) == "'y' is the model's plus 1 everywhere"
+    assert told(labels[:3] + 1, labels[:3]) == ""  # of three numbers, by chance
+    assert told(labels + np.arange(12), labels) == ""
+
+
+def test_a_part_that_ends_with_a_slice_is_no_memory():
+    """Ops end there: scores of another branch, behind boxes that are right."""
+    assert told(np.where(np.arange(9)[:, None] < 4, WIDE, WIDE[:, ::-1] ** 2), WIDE) == ""

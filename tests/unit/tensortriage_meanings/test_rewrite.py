@@ -34,3 +34,13 @@ def test_a_body_with_typed_constants_raises_an_older_model():
     assert run(made, x=X) == pytest.approx([-0.4, 6.0])
     assert rewriter.base(13) is rewriter.base(0)
     assert rewriter.base(15) is rewriter.base(15)
+
+
+def test_inputs_are_exchanged_and_left_out_and_operators_renamed():
+    one = model("g (float[2] x) => (float[2] y) <float c = {1}> { [end] y = Sub(x, c) }")
+    assert run(Rewriter(one).rewritten({"end": Meaning("", inputs={0: 1, 1: 0})}), x=X).tolist() == [3.0, -2.0]
+    assert run(Rewriter(one).rewritten({"end": Meaning("", op="Mul")}), x=X).tolist() == [-2.0, 3.0]
+    sums = model("g (float[2] x) => (float[2] y) <float c = {1}> { [end] y = Sum(x, c, c) }")
+    assert run(Rewriter(sums).rewritten({"end": Meaning("", inputs={2: None})}), x=X).tolist() == [-1.0, 4.0]
+    act = Rewriter(model(NET)).rewritten({"act": Meaning("", op="Relu")})
+    assert run(act, x=X).tolist() == [0.0, -3.0]

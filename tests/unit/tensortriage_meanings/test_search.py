@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from meant_otherwise import model, run
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage_meanings.rewrite import Rewriter
 from tensortriage_meanings.rung import TABLE
-from tensortriage_meanings.search import Unexplained, bits_of, explained
+from tensortriage_meanings.search import Unexplained, bits_of, explained, sites_of
+from tensortriage_meanings.table.places import PLACES
+from tensortriage_meanings.table.signatures import SIGNATURES
 
 OPS = {"LeakyRelu", "Softmax", "MatMul"}
 ROWS = [row for row in TABLE if OPS & set(row.ops)]
@@ -100,3 +104,51 @@ def test_an_attribute_that_an_older_opset_lacks_is_tried_on_the_model_raised(tex
         lambda _, made: {"y": 1e-5} if np.abs(made["y"] - theirs).max() <= 1e-5 else None,
     )  # fmt: skip
     assert words in told(explained(subject, TABLE))["op"]
+
+
+def test_what_leaves_out_operators_explains_alone_only():
+    """Without both activations nothing is said, for many networks are that near: each alone would be."""
+    text = "g (float[4,8] x) => (float[4,8] y) { [a] a = Tanh(x) [b] b = Exp(a) [c] y = Sin(b) }"
+    one = model(text)
+
+    def asked(theirs):
+        subject = Unexplained(
+            one, lambda each: {"y": run(each, x=X)}, {"y": theirs},
+            lambda _, made: {"y": 1e-5} if np.abs(made["y"] - theirs).max() <= 1e-5 else None,
+        )  # fmt: skip
+        return explained(subject, SIGNATURES)
+
+    assert told(asked(np.sin(np.exp(X)))) == {"a": "it were left out"}
+    assert asked(np.sin(X)) is None
+
+
+def test_sizes_that_a_file_leaves_open_are_those_that_are_fed():
+    one = model("g (float[n,m] x) => (float[n,m] y) <float[8] c = {1,2,3,4,5,6,7,8}> { [a] y = Mul(x, c) }")
+    square = RNG.standard_normal((8, 8)).astype(np.float32)
+    theirs = square * np.arange(1, 9, dtype=np.float32).reshape(8, 1)
+    subject = Unexplained(
+        one, lambda each: {"y": run(each, x=square)}, {"y": theirs},
+        lambda _, made: {"y": 1e-5} if np.abs(made["y"] - theirs).max() <= 1e-5 else None, {"x": square},
+    )  # fmt: skip
+    assert told(explained(subject, PLACES)) == {"a": "its input B [8] lay along axis 0, not along axis 1"}
+
+
+def test_what_would_leave_no_elements_is_not_run():
+    """ONNX Runtime 1.31 ends its process (SIGFPE) at an Einsum over no elements."""
+    one = model(
+        "g (float[2,3,6] x) => (float[2,3,3] y) <int64[1] a = {0}, int64[1] b = {6}, int64[1] axis = {2}> "
+        '{ [s] s = Slice(x, a, b, axis) [e] y = Einsum<equation="bij,bkj->bik">(s, s) }'
+    )
+    x = RNG.standard_normal((2, 3, 6)).astype(np.float32)
+
+    def asked(each):
+        try:
+            return {"y": run(each, x=x)}
+        except Exception as error:
+            raise ValueError(error) from error
+
+    ways = (each["s"] for each in sites_of(Rewriter(one), SIGNATURES) if "s" in each)
+    exchanged = next(way for way in ways if way.inputs == {1: 2, 2: 1})
+    assert 0 in value_specs(Rewriter(one).rewritten({"s": exchanged}), refine=True)["s"].shape
+    subject = Unexplained(one, asked, {"y": run(one, x=x) + np.float32(1)}, lambda *_: None)
+    assert explained(subject, SIGNATURES) is None

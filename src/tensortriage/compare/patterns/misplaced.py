@@ -106,7 +106,15 @@ class Probe:
         """
         with np.errstate(all="ignore"):
             rest = np.nan_to_num(self.target - at(self.reference, sources), nan=math.inf)
-        return support(self.error, rest) if valid is None else support(self.error[valid], rest[valid])
+        chosen = slice(None) if valid is None else valid
+        error, target = self.error[chosen], self.target[chosen]
+        return support(error, rest[chosen]) if self._is_no_luck(target[error != 0.0]) else 0.0
+
+    def _is_no_luck(self, values: np.ndarray) -> bool:
+        """Return whether values are found in their places by more than chance: those that repeat are found in many."""
+        right = np.sort(at(self.reference, self.places))
+        often = np.searchsorted(right, values, "right") - np.searchsorted(right, values)
+        return bool(np.sum(np.where(often > 1, np.log10(np.maximum(often, 1) / right.size), LOG10_LUCK)) <= LOG10_LUCK)
 
     def first(self) -> "Probe":
         """Return the first places only, for a quick look."""

@@ -140,7 +140,8 @@ class Remedy:
     """A change that was tried on the target and makes its outputs right, or better.
 
     Attributes:
-        kind: ``sanitize``, ``keep-fp32``, ``breakers``, ``engine-option``, ``calibrate`` or ``seven-bit-weights``.
+        kind: ``sanitize``, ``fixed-sizes``, ``branches``, ``keep-fp32``, ``breakers``, ``engine-option``, ``calibrate``
+            or ``seven-bit-weights``.
         summary: One sentence.
         nodes: Nodes that are kept in fp32.
         target: Spec of the engine that tried it.

@@ -172,7 +172,7 @@ class TypedSteps:
     def _dtype(self, value: ir.Value) -> DType | None:
         """Return the type of a value that is a floating-point tensor."""
         kind = self._lowering.tensor(value)
-        dtype = None if kind is None else DType(kind.value)
+        dtype = DType(kind.value) if kind else None  # UNDEFINED, of results that nobody reads, is 0
         return dtype if dtype is not None and dtype.is_float and dtype.bits >= 16 else None
 
     def _finish(self, node: ir.Node, index: int, arithmetic: Arithmetic) -> Finish | None:

@@ -34,6 +34,8 @@ class ChangeKind(enum.Enum):
     """Cut at the largest, or raised to the smallest number that a converter lets pass."""
     WEIGHT_OF_ANOTHER_NODE = "weight-of-another-node"
     WEIGHT_RESCALED = "weight-rescaled"
+    WEIGHT_ADAPTED = "weight-adapted"
+    """Moved by a matrix of low rank."""
     WIRING = "wiring"
 
     @property
@@ -46,7 +48,7 @@ _CAUSES = frozenset(
     {
         ChangeKind.TRAINING_MODE, ChangeKind.EPSILON, ChangeKind.RESAMPLING, ChangeKind.PADDING, ChangeKind.STRIDES,
         ChangeKind.WEIGHT_TRANSPOSED, ChangeKind.WEIGHT_OF_ANOTHER_NODE, ChangeKind.WEIGHT_RESCALED,
-        ChangeKind.WEIGHT_REORDERED, ChangeKind.WEIGHT_COARSENED, ChangeKind.WEIGHT_LIMITED,
+        ChangeKind.WEIGHT_REORDERED, ChangeKind.WEIGHT_COARSENED, ChangeKind.WEIGHT_LIMITED, ChangeKind.WEIGHT_ADAPTED,
     }
 )  # fmt: skip
 

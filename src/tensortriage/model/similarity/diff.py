@@ -7,6 +7,7 @@ attributes, weights by content, and whether its operands come from paired places
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -173,7 +174,12 @@ def _differences(
         yield NodeDifference(ChangeKind.TRAINING_MODE, training_words(new))
         return
     before_operands, after_operands = left.operands(old), right.operands(new)
+    crossed = _crossed(before_operands, after_operands, left, right, pairs)
+    if crossed:
+        yield NodeDifference(ChangeKind.WIRING, f"has its operands {crossed[0]} and {crossed[1]} exchanged")
     for index in range(max(len(before_operands), len(after_operands))):
+        if index in crossed:
+            continue
         was = before_operands[index] if index < len(before_operands) else None
         now = after_operands[index] if index < len(after_operands) else None
         old_tensor, new_tensor = (None if value is None else constant_of(value) for value in (was, now))
@@ -191,6 +197,23 @@ def _differences(
                 )
         if found is not None:
             yield found
+
+
+def _crossed(
+    before: Sequence[ir.Value | None], after: Sequence[ir.Value | None], left: Side, right: Side, pairs: Pairs
+) -> tuple[int, ...]:
+    """Return the two places at which operands are each other's; empty where no two are."""
+
+    def is_at(one: int, other: int) -> bool:
+        was, now = before[one], after[other]
+        if was is None or now is None:
+            return False
+        content = left.content(was)
+        return content == right.content(now) if content else counterpart_of(was, left, right, pairs) is now
+
+    changed = [place for place in range(min(len(before), len(after))) if not is_at(place, place)]
+    found = (two for two in itertools.combinations(changed, 2) if is_at(*two) and is_at(*two[::-1]))
+    return next(found, ())
 
 
 def _is_epsilon(node: ir.Node, value: ir.Value) -> bool:
@@ -214,8 +237,16 @@ def _rewired(
         return NodeDifference(ChangeKind.WIRING, f"reads {said[0]} instead of {said[1]} as operand {index}")
     if counterpart_of(was, left, right, pairs) is now or is_beside_unpaired(was, now, pairs):
         return None  # reported with the added or removed node
+    maker = was.producer()
+    before = maker.inputs[0] if maker is not None and maker.inputs else None
+    if maker is not None and before is not None and counterpart_of(before, left, right, pairs) is now:
+        skipped = f"{_operator(maker)} {maker.name!r} before it"
+        return NodeDifference(ChangeKind.WIRING, f"reads {now.name!r} as operand {index} without {skipped}")
     sources = [_source(value, with_maker=now.name == was.name) for value in (now, was)]
-    return NodeDifference(ChangeKind.WIRING, f"reads {sources[0]} instead of {sources[1]} as operand {index}")
+    maker = next((old for old, new in pairs.items() if new is now.producer()), None)
+    place = maker.outputs[now.index() or 0] if maker is not None else None
+    there = f" (the reference's {place.name!r})" if place is not None and place.name != now.name else ""
+    return NodeDifference(ChangeKind.WIRING, f"reads {sources[0]}{there} instead of {sources[1]} as operand {index}")
 
 
 def _source(value: ir.Value, *, with_maker: bool) -> str:

@@ -38,6 +38,8 @@ def weight_change(name: str, before: Any, after: Any, *, owner: Owner = lambda a
     """
     retyped = f"{after.dtype.name} {after.shape} instead of {before.dtype.name} {before.shape}"
     old, new = before.numpy(), after.numpy()
+    if old.size == new.size == 1:
+        new = new.reshape(old.shape)  # a single number is the same in any shape
     if not _is_float(old) or not _is_float(new):
         if before.dtype != after.dtype or old.shape != new.shape:
             return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {retyped}")

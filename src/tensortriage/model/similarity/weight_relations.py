@@ -27,6 +27,11 @@ _FEWEST, _MOST_BLOCKS, _FEW_INDICES = 8, 16, 0.25
 """Numbers from which on a relation is no chance, parts of an axis that are told one by one, and the share of its
 indices up to which those that differ are told."""
 
+_RANK_SHARE, _MOST_RANK = 4, 256
+"""A rank is low up to this part of a weight's shorter side, and up to this number."""
+_OF_LOW_RANK = 1e-2
+"""Share of a change's size that its low rank leaves: weights kept in fp16 leave 1e-3 of themselves, and of numbers at
+random a quarter of the ranks leaves 0.6 and more."""
 _MOST_AXES = 4
 _LIMITS = ((1e-7, 1e4), (5.96e-8, 65504.0))
 """Sizes of numbers that converters to fp16 let pass: by default those of onnxconverter-common, and ONNX Runtime's."""
@@ -49,6 +54,7 @@ def relation(was: np.ndarray, now: np.ndarray) -> tuple[ChangeKind, str] | None:
         (ChangeKind.WEIGHT_COARSENED, _zeroed),
         (ChangeKind.WEIGHT_COARSENED, _clipped),
         (ChangeKind.WEIGHT_COARSENED, _on_a_grid),
+        (ChangeKind.WEIGHT_ADAPTED, _adapted),
     )
     return next(((kind, words) for kind, find in tried if (words := find(was, now))), None)
 
@@ -155,9 +161,34 @@ def _on_a_grid(was: np.ndarray, now: np.ndarray) -> str:
     return ""
 
 
+def _adapted(was: np.ndarray, now: np.ndarray) -> str:
+    """Return the rank of a matrix that was added, if it is low; see `_OF_LOW_RANK`."""
+    change = now - was
+    most = min(was.shape) // _RANK_SHARE if was.ndim == 2 else 0
+    sketched = min(most, _MOST_RANK)
+    if not sketched or np.count_nonzero(change) < change.size / 2:
+        return ""
+    random = np.random.default_rng(0).standard_normal((was.shape[1], sketched + 1))
+    basis, _ = np.linalg.qr(change @ random)
+    sizes = np.linalg.svd(basis.T @ change, compute_uv=False)
+    left = np.linalg.norm(change - basis @ (basis.T @ change))
+    rank = int(np.count_nonzero(sizes > _OF_LOW_RANK * sizes[0]))
+    if left > _OF_LOW_RANK * np.linalg.norm(change) or not 1 < rank <= sketched:  # an offset of each row has rank 1
+        return ""
+    return (
+        f"moved by a matrix of rank {rank} ({percent(float(np.linalg.norm(change) / np.linalg.norm(was)))} of its "
+        "size), as a LoRA adapter does that is merged in one of both files alone, or by another scale"
+    )
+
+
 def counted(was: np.ndarray, now: np.ndarray) -> str:
-    """Return how many numbers of two arrays of one shape differ, where, and by how much."""
+    """Return how many numbers of two arrays of one shape differ, where, and by how much; of few, the numbers."""
     changed = was != now
+    if changed.any() and was.size <= _FEWEST and was.dtype.kind not in "OSU":
+        return f"{_numbers(now)} instead of {_numbers(was)}"
+    if was.dtype.kind in "iu" and was.dtype == now.dtype and np.ptp(now.astype(object) - was) == 0:
+        by = int(now.flat[0]) - int(was.flat[0])
+        return f"all {was.size} numbers are {abs(by)} too {'large' if by > 0 else 'small'}"
     told = f"{_share(changed)} differ"
     if was.dtype.kind in "OSUb" or not changed.any():
         return told if changed.any() else "equal but for signs of zeros"
@@ -170,6 +201,11 @@ def counted(was: np.ndarray, now: np.ndarray) -> str:
     if was.dtype.kind not in "iu" and was.size > 1 and np.isfinite(size):
         told += f" ({percent(size)} of its size)"
     return told + (f"; {lost} became NaN or Inf" if lost else "")
+
+
+def _numbers(array: np.ndarray) -> str:
+    told = [magnitude(float(each), 4) if array.dtype.kind == "f" else str(each) for each in array.ravel()]
+    return told[0] if array.size == 1 else f"[{', '.join(told)}]"
 
 
 def places(changed: np.ndarray) -> str:

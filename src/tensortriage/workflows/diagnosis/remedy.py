@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tensortriage.compare.judgement.within import within_healthy
+from tensortriage.diagnose.measurements.branches import with_taken_branches
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, output_floors
 from tensortriage.diagnose.measurements.soundness import affords
@@ -24,10 +25,11 @@ from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.healthy_values import typed_limits
-from tensortriage.errors import EngineError, EngineMissing, TriageError
+from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.model.transforms.constant_folding import fold_constants
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.model.transforms.unused_removal import clean
@@ -111,19 +113,15 @@ def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, wa
 def proposals(inv: Investigation, evidence: Evidence, conclusion: Conclusion) -> Iterator[Proposal]:
     """Yield changes that may help, the least intrusive first; none is a file if branches replaced Ifs."""
     target = inv.question.target
+    if conclusion.kind is VerdictKind.BUILD_FAILED:
+        yield from _easier_to_build(inv)
+        return
     if inv.question.taken:
         yield from _other_options(inv, evidence)
         return
     varies = conclusion.kind is VerdictKind.INTERMITTENT and not evidence.builds_fail  # else by chance one is right
     if not varies and (folded := sanitized(inv)) is not None and not still_there(inv, conclusion, folded):
-        gone = len(inv.model.graph.nodes) - len(folded.graph.nodes)
-        yield Proposal(
-            "sanitize",
-            f"the sanitized model, whose constants are folded ({count(gone, 'node')} fewer)",
-            target,
-            folded,
-            folded,
-        )
+        yield _folding(inv, folded)
     if conclusion.breakers:
         names = ", ".join(f"'{value}'" for value in conclusion.breakers[:5])
         marked = mark_outputs(inv.model, conclusion.breakers)
@@ -134,6 +132,31 @@ def proposals(inv: Investigation, evidence: Evidence, conclusion: Conclusion) ->
     if narrow and conclusion.kind in KEPT_MAY_HELP and nodes and known.issuperset(nodes):
         yield from keeping(inv, evidence, nodes)
     yield from _other_options(inv, evidence)
+
+
+def _folding(inv: Investigation, folded: Model) -> Proposal:
+    gone = len(inv.model.graph.nodes) - len(folded.graph.nodes)
+    words = f"the sanitized model, whose constants are folded ({count(gone, 'node')} fewer)"
+    return Proposal("sanitize", words, inv.question.target, folded, folded)
+
+
+def _easier_to_build(inv: Investigation) -> Iterator[Proposal]:
+    """Yield models that give the same on the first feed, with less in them that an engine may not build."""
+    target, feed = inv.question.target, inv.question.feeds[0]
+    if (folded := sanitized(inv)) is not None:
+        yield _folding(inv, folded)
+    open_sizes = {spec.name: feed.tensors[spec.name].shape for spec in inv.model.inputs if not spec.is_static}
+    if open_sizes:
+        fixed = with_input_shapes(inv.model, open_sizes)
+        words = "the sizes of its inputs fixed: " + ", ".join(f"{n} {list(size)}" for n, size in open_sizes.items())
+        yield Proposal("fixed-sizes", words, target, fixed, fixed)
+    if any(node.op_type == "If" for node in inv.model.graph.nodes):
+        try:
+            straight, taken = with_taken_branches(inv, feed)
+        except (EngineError, ModelError):
+            return
+        words = f"the branches that these inputs take in place of {count(len(taken), 'If')}"
+        yield Proposal("branches", words, target, straight, straight)
 
 
 def _other_options(inv: Investigation, evidence: Evidence) -> Iterator[Proposal]:

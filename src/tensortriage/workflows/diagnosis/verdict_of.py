@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from tensortriage.diagnose.climb import ClimbResult
 from tensortriage.diagnose.measurements.dissection import Patterns
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.fusion.transformations import changes_precision
 from tensortriage.diagnose.rungs.premises.shape_sweep import in_words
 from tensortriage.diagnose.rungs.premises.training_mode import training_words
 from tensortriage.diagnose.state.verdict import Culprit, ReproFacts, Verdict
@@ -15,6 +16,7 @@ from tensortriage.engines.registry import resolve
 from tensortriage.model.ir.graph import Graph
 from tensortriage.report.verdict_words import headline
 from tensortriage.runs.questions.suggested_commands import triage_command
+from tensortriage.values.text import enumeration
 from tensortriage.workflows.diagnosis.culprit_origins import with_origin
 from tensortriage.workflows.diagnosis.found_after import FoundAfter
 
@@ -39,7 +41,7 @@ def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] =
     return Verdict(
         conclusion.kind.value,
         conclusion.confidence_on(inputs),
-        "; ".join(filter(None, (conclusion.summary, *_clauses(evidence), *_without_passes(evidence), sizes))),
+        "; ".join(filter(None, (conclusion.summary, *_clauses(evidence), *_cures(end), sizes))),
         culprits,
         inputs,
         inv.record.steps,
@@ -68,15 +70,21 @@ def _clauses(evidence: Evidence) -> list[str]:
     return [clause for clause in clauses if clause]
 
 
-def _without_passes(evidence: Evidence) -> Iterator[str]:
-    """Yield the optimizer passes whose absence cures a target, and how its users leave them out."""
-    config = evidence.configuration
-    if config is None or not config.disabled:
+def _cures(end: ClimbResult) -> Iterator[str]:
+    """Yield the optimizer passes whose absence cures a target, and how to leave them out, or else the options."""
+    config, inv = end.evidence.configuration, end.investigation
+    if config is None:
         return
-    engine = resolve(config.works).engine
-    what = "pass" if len(config.disabled) == 1 else "passes"
-    how = engine.leaving_out(config.disabled) if isinstance(engine, NamesPasses) else ""
-    yield f"it is right without the optimizer {what} {' and '.join(config.disabled)}" + (f": {how}" if how else "")
+    if config.disabled:
+        engine = resolve(config.works).engine
+        what = "pass" if len(config.disabled) == 1 else "passes"
+        how = engine.leaving_out(config.disabled) if isinstance(engine, NamesPasses) else ""
+        yield f"it is right without the optimizer {what} {' and '.join(config.disabled)}" + (f": {how}" if how else "")
+    elif str(config.works) not in end.conclusion.summary and not changes_precision(inv, config):
+        ours, works = inv.question.target.options, config.works.options
+        other = [name for name in {**works, **ours} if works.get(name) != ours.get(name)]
+        words = [f"{name} {works.get(name, 'unset')} instead of {ours.get(name, 'its default')}" for name in other]
+        yield f"it is right with {enumeration(words)}" if words else ""
 
 
 def _with_pattern(culprit: Culprit, patterns: Patterns) -> Culprit:

@@ -115,3 +115,13 @@ def test_orders_of_axes():
     assert len(list(axis_orders((2, 3, 4, 5, 6)))) == 119  # 5! - 1
     assert {inverse(inverse(axes)) for axes in axis_orders((2, 3, 4))} == set(axis_orders((2, 3, 4)))
     assert inverse((0, 2, 3, 1)) == (0, 3, 1, 2)
+
+
+def test_a_decision_that_falls_the_other_way_is_no_movement():
+    """The first of eight fives becomes the one before it: any other one would be as good a source."""
+    steps = np.repeat([1.0, 5.0], 8).reshape(16, 1)
+    other = steps.copy()
+    other[8] = 1.0
+    assert shifted(probe(steps, other)) is None
+    labels = RANDOM.integers(0, 4, 60)
+    assert shifted(probe(labels, np.roll(labels, 1))).slug == "shift"  # of about 45, each with odds of four to one

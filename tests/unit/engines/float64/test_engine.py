@@ -8,6 +8,7 @@ import pytest
 from onnx import helper
 
 from engines.onnx_models import F, parsed, save, value
+from models import parse
 from tensortriage.engines.capabilities import ReportsPrecision
 from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.errors import BuildFailed, RunFailed, UsageError
@@ -352,3 +353,12 @@ def test_regions_are_half_a_pixel_farther_before_opset_16(tmp_path, opset, first
     path = parsed(tmp_path / "m.onnx", text, opset=opset)
     made = run(path, x=x, box=np.float32([[1, 1, 3, 3]]), at=np.zeros(1, np.int64))["y"]
     assert made[0, 0, 0, 0] == pytest.approx(first)
+
+
+def test_results_of_undefined_type_are_not_rounded():
+    """So are the states of an Attention that is given none, once its function is inlined; one step is passed on."""
+    one = parse("""<ir_version: 11, opset_import: ["": 23]> g (float[1,1,4] q) => (float[1,1,4] y) {
+        p = Abs(q) o, k, v, s = Attention<q_num_heads=2, kv_num_heads=2>(p, p, p) y = Neg(o) }""")
+    session = Float64Engine().compile_model(one, {"rounding": "results", "functions": "cpu"})
+    made = session.run({"q": floats(1, 2, 3, 4).reshape(1, 1, 4)})["y"]
+    assert made.ravel() == pytest.approx([-1, -2, -3, -4], rel=1e-5)

@@ -93,12 +93,21 @@ MODEL = """
     }"""
 
 
+def test_an_op_that_one_of_its_readers_does_without_is_named():
+    text = """g (float[2, 2] x) => (float[2, 2] y) {
+        [exp] a = Exp(x) [act] c = Relu(a) [add] d = Add(HERE, x) [end] y = Mul(d, c) }"""
+    before, after = (models.parse(text.replace("HERE", name)) for name in "ca")
+    (change,) = diff(before, after).changes
+    assert (change.kind, change.node) == (ChangeKind.WIRING, "add")
+    assert change.reason == "reads 'a' as operand 0 without Relu 'act' before it"
+
+
 @pytest.mark.parametrize("rename", [False, True], ids=["same names", "renamed"])
 @pytest.mark.parametrize(
     ("edit", "kind", "node", "reason"),
     [
         (change_epsilon, ChangeKind.EPSILON, "norm", "has another epsilon: 0.1 instead of 0.001"),
-        (change_weight, ChangeKind.WEIGHT, "matmul", "1 of 4 elements differ, by at most 0.5"),
+        (change_weight, ChangeKind.WEIGHT, "matmul", "[1, 2, 3, 4.5] instead of [1, 2, 3, 4]"),
         (change_op, ChangeKind.OP_TYPE, "act", "is Tanh instead of Relu"),
         (change_wiring, ChangeKind.WIRING, "residual", "as operand 1"),
     ],

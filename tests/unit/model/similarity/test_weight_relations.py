@@ -92,5 +92,17 @@ def test_what_is_told_of_other_numbers():
     now = W.copy()
     now[5, :3] += 1.0
     assert counted(W, now) == "3 of 384 elements differ, all in index 5 of axis 0, by at most 1 (9 % of its size)"
-    assert counted(np.array([1, 2]), np.array([1, 5])) == "1 of 2 elements differ, by at most 3"
+    assert counted(np.array([1, 2]), np.array([1, 5])) == "[1, 5] instead of [1, 2]"
+    assert counted(np.arange(12), np.arange(12) + 1) == "all 12 numbers are 1 too large"
     assert counted(np.array([0.0]), np.array([-0.0])) == "equal but for signs of zeros"
+
+
+def test_a_matrix_of_low_rank_that_was_added_is_told_by_its_rank():
+    """As of an adapter; an offset of each row has rank 1 and is none."""
+    random = np.random.default_rng(7)
+    was, down, up = (random.standard_normal(shape) for shape in ((24, 40), (24, 3), (3, 40)))
+    kind, words = relation(was, was + 0.1 * down @ up)
+    assert kind is ChangeKind.WEIGHT_ADAPTED
+    assert words.startswith("moved by a matrix of rank 3 ")
+    assert relation(was, was + down[:, :1]) is None
+    assert relation(was, was + 0.1 * random.standard_normal(was.shape)) is None

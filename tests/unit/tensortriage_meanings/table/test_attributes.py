@@ -1,7 +1,9 @@
 """Which attributes are tried, in which order, and where."""
 
-from meant_otherwise import model
-from models import parse
+import numpy as np
+import pytest
+
+from meant_otherwise import meant, model, run
 from tensortriage_meanings.rewrite import Rewriter
 from tensortriage_meanings.search import sites_of
 from tensortriage_meanings.table.attributes import ATTRIBUTES
@@ -27,12 +29,6 @@ def test_single_attributes_come_before_several_and_none_is_what_is_there():
 def test_an_older_resize_is_asked_about_as_a_later_one():
     found = words("g (float[1,1,4,4] x, float[4] s) => (float[1,1,8,8] y) { y = Upsample(x, s) }", opset=9)
     assert "coordinate_transformation_mode were half_pixel, not asymmetric" in found
-
-
-def test_an_attribute_that_the_opset_does_not_have_is_not_tried():
-    text = "g (float[2,3] x) => (int64[2,1] y) { y = ArgMax<axis=1>(x) }"
-    assert "select_last_index were 1, not 0" in words(text)
-    assert not [each for each in words(text, opset=11) if "select_last_index" in each]
 
 
 def test_pads_are_moved_at_the_same_size_or_the_next():
@@ -62,9 +58,10 @@ def test_epsilons_are_told_as_numbers():
     assert "epsilon were 0.001, not 1e-05" in words(text)
 
 
-def test_operators_of_onnx_runtime_take_the_attributes_that_they_are_given():
-    text = """g (float[1,4,8] x, int64[1,4] at, float[9,4] c, float[9,4] s) => (float[1,4,8] y) {
-        y = com.microsoft.RotaryEmbedding<interleaved=1>(x, at, c, s) }"""
-    made = parse(f'<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]> {text}')
-    ways = [way.words for each in sites_of(Rewriter(made), ATTRIBUTES) for way in each.values()]
-    assert ways == ["interleaved were 0, not 1"]
+@pytest.mark.parametrize(("words", "alpha"), [("not divided", 0.5), ("twice", 0.02)])
+def test_an_lrn_whose_alpha_is_not_divided_by_its_size(words, alpha):
+    """The formula of ONNX: x / (bias + alpha / size * sum of squares) ^ beta, of one channel here."""
+    one = model("g (float[1,1,1,3] x) => (float[1,1,1,3] y) { y = LRN<size=5, alpha=0.1, beta=1.0, bias=1.0>(x) }")
+    x = np.array([[[[1, 2, -3]]]], np.float32)
+    assert run(one, x=x) == pytest.approx(x / (1 + 0.1 / 5 * x**2), rel=1e-5)
+    assert run(meant(one, ATTRIBUTES, words), x=x) == pytest.approx(x / (1 + alpha / 5 * x**2), rel=1e-5)

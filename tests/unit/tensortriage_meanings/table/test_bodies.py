@@ -55,10 +55,6 @@ CASES = [
         "y = Mod<fmod=1>(x, c) }", "sign of the divisor", X, np.mod(X, 2),
     ),
     (
-        "negative index is 0", "g (int64[n] x) => (float[n] y) { t = Constant<value_floats=[5.0, 6.0, 7.0]>() "
-        "y = Gather(t, x) }", "taken as 0", np.array([-1, 0, 2]), np.array([5, 5, 7]),
-    ),
-    (
         "division by 0", "g (float[n] x) => (float[n] y) { y = Div(x, x) }", "gave 0", X, (X != 0).astype(np.float32)
     ),
     (  # tanh(0.79788456 (x + 0.044715 x^3)) with x = sqrt(2) z
@@ -115,13 +111,31 @@ def test_a_variance_without_bias():
     assert run(meant(one, BODIES, "unbiased"), x=x) == pytest.approx((x * x).sum(1, keepdims=True) / 4, rel=1e-5)
 
 
-def test_a_maximum_whose_border_is_0():
-    x = np.full((1, 1, 2, 2), -1, np.float32)
-    one = model("g (float[1,1,2,2] x) => (float[1,1,2,2] y) { y = MaxPool<kernel_shape=[2,2], pads=[0,0,1,1]>(x) }")
-    assert run(meant(one, BODIES, "border"), x=x).ravel().tolist() == [-1, 0, 0, 0]
-
-
 def test_a_remainder_in_float32():
     x = np.array([2**24 + 1, 7])  # the first is 2^24 in float32, whose remainder by 5 is 1
     one = model("g (int64[n] x) => (int64[n] y) { c = Constant<value_int=5>() y = Mod(x, c) }")
     assert run(meant(one, BODIES, "float32"), x=x).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "call", ["LayerNormalization<epsilon=0.5>(x, g, b)", "LayerNormalization<epsilon=0.5>(x, g)",
+             "InstanceNormalization<epsilon=0.5>(x, h, h)"],
+)  # fmt: skip
+def test_an_epsilon_that_is_added_to_the_root(call):
+    constants = "float[3] g = {1, 2, 3}, float[3] b = {4, 5, 6}, float[2] h = {2, 3}"
+    one = model(f"g (float[1,2,3] x) => (float[1,2,3] y) <{constants}> {{ y = {call} }}")
+    x = np.array([[[1, 2, 6], [-1, 0, 3]]], np.float32)
+    scale, shift = (np.array([[2], [3]]),) * 2 if "Instance" in call else (np.array([1, 2, 3]), np.array([4, 5, 6]))
+    normal = (x - x.mean(2, keepdims=True)) / (x.std(2, keepdims=True) + 0.5)
+    made = run(meant(one, BODIES, "added to the root"), x=x)
+    assert made == pytest.approx(normal * scale + (shift if ", b)" in call or "Instance" in call else 0), rel=1e-5)
+
+
+def test_a_sample_by_the_statistics_of_its_batch():
+    one = model(
+        "g (float[2,1,2] x) => (float[2,1,2] y) <float[1] g = {2}, float[1] b = {3}> "
+        "{ y = InstanceNormalization<epsilon=0.0>(x, g, b) }"
+    )
+    x = np.array([[[1, 2]], [[5, 8]]], np.float32)
+    made = run(meant(one, BODIES, "not of each sample"), x=x)
+    assert made == pytest.approx((x - x.mean()) / x.std() * 2 + 3, rel=1e-5)

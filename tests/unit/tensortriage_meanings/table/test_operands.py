@@ -9,11 +9,6 @@ from tensortriage_meanings.table.operands import OPERANDS
 X = np.random.default_rng(1).standard_normal((2, 3)).astype(np.float32)
 
 
-def test_a_square_weight_transposed():
-    one = model("g (float[2,3] x) => (float[2,3] y) <float[3,3] w = {1,2,3,4,5,6,7,8,9}> { y = MatMul(x, w) }")
-    assert run(meant(one, OPERANDS, "transposed"), x=X) == pytest.approx(X @ np.arange(1, 10).reshape(3, 3).T, rel=1e-5)
-
-
 def test_an_epsilon_under_a_root():
     one = model("g (float[2,3] x) => (float[2,3] y) <float e = {0.00001}> { q = Mul(x, x) s = Add(q, e) y = Sqrt(s) }")
     assert run(meant(one, OPERANDS, "were 0.001"), x=X) == pytest.approx(np.sqrt(X * X + 1e-3), rel=1e-5)

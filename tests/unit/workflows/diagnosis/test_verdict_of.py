@@ -60,6 +60,20 @@ def test_a_configuration_that_works_is_the_first_command(written):
     assert others == [REDUCE, LOOK]
 
 
+def test_options_that_cure_stand_behind_the_conclusion(written):
+    _, inv = written
+    target = inv.question.target
+    works, given = (target.with_options({"optimization": level}) for level in ("none", "extended"))
+    inv = inv.about(dataclasses.replace(inv.question, target=given))
+
+    def summary(cure):
+        evidence = Evidence(configuration=Configuration(cure, "extended", given))
+        return verdict_of(ClimbResult(FAULT, evidence, inv), FoundAfter()).summary
+
+    assert summary(works) == "it is wrong; it is right with optimization none instead of extended"
+    assert summary(works.with_options({"optimization": "none", "precision": "fp16"})) == "it is wrong"
+
+
 def test_what_is_known_beside_the_conclusion_stands_behind_it(written):
     write, inv = written
     row = ShapeRow("batch=2", "wrong", output="y", error=0.5)

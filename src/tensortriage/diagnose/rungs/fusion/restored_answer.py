@@ -4,6 +4,7 @@ A change of the model (values marked as outputs) or of the engine's options rest
 within its limit, or off by no more than the number format explains.
 """
 
+from tensortriage.diagnose.measurements.branches import fed_to
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, judge, measured_outputs
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
@@ -46,7 +47,7 @@ def with_change(inv: Investigation, feed: Feed, floors: Floors, *, model: Model,
         EngineError: When it fails.
         EngineMissing: When it does not have the options.
     """
-    outputs = inv.lab.outputs(spec, model, feed)
+    outputs = inv.lab.outputs(spec, model, fed_to(model, feed))
     try:
         return judge(inv, feed, measured_outputs(inv, feed, outputs, spec=spec, model=model), floors)
     except Unsound:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tensortriage.compare.nonfinite.arithmetic_rules import UNEXPLAINED
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
@@ -59,8 +60,14 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
     seen_in, confidence = "the instrumented run", NONFINITE_BORN
     if (answer := of_single_elements(inv, evidence, nodes)).verdict:
         return answer
-    findings = Findings()
-    if not nodes or any(misled(evidence, node) for node in nodes):
+    findings, whole_alone = Findings(), False
+    how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
+    if nodes and all(node.name in how and how[node.name].rule.rule == UNEXPLAINED for node in nodes):
+        if (answer := only_together(inv, evidence, nodes)).verdict:
+            return answer
+        findings, evidence = answer.findings, evidence.with_(**answer.findings)
+        whole_alone = evidence.local is not None and not any(n in nonfinite_alone(inv, evidence.local) for n in nodes)
+    elif not nodes or any(misled(evidence, node) for node in nodes):
         try:
             local = evidence.local or local_errors(inv, evidence.feed)
         except EngineError as error:
@@ -93,11 +100,30 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
         VerdictKind.NON_FINITE,
         confidence,
         f"NaN or Inf that the reference does not have originates in {first.op_type} '{first.node}'{independent}, which "
-        f"{first.reason}",
+        f"{first.reason}{'; alone, on golden operands, it stays finite' if whole_alone else ''}",
         culprits=culprits,
         next=[reduce_command(inv.question), run_command(inv.question, "--validate")],
     )
     return Answer(verdict, findings)
+
+
+def only_together(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]) -> Answer:
+    """Ops that make a NaN of operands that give no reason for it: do they make it alone, or only behind another op?"""
+    try:
+        local = evidence.local or local_errors(inv, evidence.feed)
+    except EngineError:
+        return Answer()
+    evidence, findings = evidence.with_(local=local), Findings(local=local)
+    alone = nonfinite_alone(inv, local)
+    if any(node in alone for node in nodes):
+        return Answer(findings=findings)
+    first = nodes[0]
+    inv.record.answered(
+        QUESTION,
+        f"in {first.op_type} '{first.name}', of operands that give no reason; alone, on golden ones, it stays finite",
+        origins=[node.name for node in nodes][:20],
+    )
+    return Answer(fusion_fault(inv, evidence).verdict, findings)
 
 
 def of_single_elements(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]) -> Answer:

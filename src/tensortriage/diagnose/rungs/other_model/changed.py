@@ -15,9 +15,12 @@ from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.moved_values import exchanged
 from tensortriage.diagnose.measurements.outputs import parts_of
+from tensortriage.diagnose.rungs.operators.layout import said
+from tensortriage.diagnose.rungs.other_model.baked import ignored
 from tensortriage.diagnose.rungs.other_model.changed_ops import changed_ops
-from tensortriage.diagnose.rungs.other_model.extent import extent_of_rows, extent_of_weights, first_row
+from tensortriage.diagnose.rungs.other_model.extent import extent_of_rows, extent_of_weights, first_row, stays
 from tensortriage.diagnose.rungs.other_model.misfolded import misfolded
 from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_command
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -89,6 +92,10 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
             inv.record.answered(QUESTION, f"no: {problem}")
             return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the two models are not comparable: {problem}")
         floors = fp32_floors(inv.setting(each), list(expected))
+        if pairs := exchanged(expected, {name: np.asarray(outputs[name]) for name in expected}, floors):
+            inv.record.answered(QUESTION, f"no: {said(pairs)}", holds=dict(pairs))
+            words = f"the target's model gives outputs under each other's names: {said(pairs)}, within noise floors"
+            return Conclusion(VerdictKind.MODEL_CHANGED, OBSERVED, f"{words}; name them as the original does")
         parts = parts_of(inv, each)
         right, found = (with_parts(arrays, parts) for arrays in (expected, outputs))
         for name, figure in compare_all(((name, found[name]) for name in right), MemoryStore(right)).metrics.items():
@@ -97,7 +104,9 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
                 worst, where, feed = error, name, each
                 (output,) = whole([name], parts)
                 pair = right[output], np.asarray(found[output])
-                rows = extent_of_rows(*pair, each, floors.get(name, 0.0))
+                floor = floors.get(name, 0.0)
+                rows = extent_of_rows(*pair, each, floor)
+                rows = rows if rows and stays(inv, changed, each, output, floor) else ""
     nodes = {node: [change.kind.value for change in changes] for node, changes in matched.diff.at.items()}
     changes = {node: kinds for node, kinds in nodes.items() if node in matched.diff.nodes}
     if not where:
@@ -120,6 +129,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     named = f": {culprits[0].op_type} '{culprits[0].node}' {culprits[0].reason}" if culprits else ""
     if (layers := extent_of_weights(matched)) and not (culprits and culprits[0].reason.startswith("folds ")):
         named += f"; {layers}"
+    named += ignored(matched)
     return Conclusion(
         VerdictKind.MODEL_CHANGED,
         OBSERVED if culprits else CHANGED_UNNAMED,

@@ -14,6 +14,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.rungs.other_model.baked import baked
 from tensortriage.diagnose.rungs.other_model.departure import departures
 from tensortriage.diagnose.rungs.other_model.departure_words import departed_culprit, extra_op
 from tensortriage.diagnose.state.investigation import Investigation
@@ -53,7 +54,8 @@ def changed_ops(
     reasons = matched.diff.nodes
     wrong = _wrong_alone(inv, matched, feed)
     names = sorted(wrong, key=lambda name: (-wrong[name][0], matched.plain.graph.node(name).index))
-    if is_rounded(matched.changed) or not names or not _is_alike(matched, names[0]):
+    unmatched = not names or not (_is_alike(matched, names[0]) or extra_op(matched, names[0]))
+    if is_rounded(matched.changed) or unmatched:
         with contextlib.suppress(EngineError, ModelError, UsageError, DataError):
             if departed := departures(inv, matched.paired, feed, unrounded):
                 return [departed_culprit(matched, each) for each in departed]
@@ -191,7 +193,7 @@ def _culprit(matched: Correspondence, name: str, reason: str, wrong: tuple[float
         )
     graph = matched.plain.graph if name in matched.plain.graph else matched.original.graph
     node = graph.node(name)
-    reason = extra_op(matched, name) or reason
+    reason = extra_op(matched, name) or (baked(matched, name) if reason == _UNTOLD else "") or reason
     kinds = [change.kind for change in matched.diff.at.get(name, ()) if change.kind is not ChangeKind.WEIGHT_ROUNDED]
     kinds.sort(key=lambda kind: (not kind.is_named_cause, list(ChangeKind).index(kind)))
     return Culprit(

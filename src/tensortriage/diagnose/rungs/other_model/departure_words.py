@@ -3,6 +3,7 @@
 import numpy as np
 
 from tensortriage.compare.patterns.anatomy import MINORITY
+from tensortriage.diagnose.rungs.other_model.baked import baked
 from tensortriage.diagnose.rungs.other_model.departure import Departure
 from tensortriage.diagnose.rungs.quantization.clipped_biases import at_the_ends
 from tensortriage.diagnose.state.verdict import Culprit
@@ -16,6 +17,8 @@ _ONLY_ROUNDED = 0.02
 """Mean relative difference of a slice of a weight up to which it counts as rounded: int8 moves normally distributed
 ones by 1 %."""
 
+_FUSING = ("Fused", "Skip", "Bias", "Attention", "MultiHead", "Embed", "QLinear", "Group")
+"""How the names of operators begin that stand for several: they are others on purpose."""
 _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 """Attributes that fused operators take over from the ops they stand for."""
 
@@ -23,8 +26,11 @@ _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 def departed_culprit(matched: Correspondence, departure: Departure) -> Culprit:
     """Return a departure as a culprit, with the visible difference of the op."""
     if departure.missing:
-        node, change = departure.node, ChangeKind.REMOVED.value
-        return Culprit(node.name, node.op_type, departure.value, reason=departure.words, change=change)
+        partner = matched.diff.pairs.get(departure.node.name, "")
+        retyped = next((c for c in matched.diff.at.get(partner, ()) if c.kind is ChangeKind.OP_TYPE), None)
+        node = matched.in_file(partner) if retyped else departure.node  # another op at its place, or none
+        words, kind = (retyped.reason, retyped.kind) if retyped else (departure.words, ChangeKind.REMOVED)
+        return Culprit(node.name, node.op_type, departure.value, reason=words, change=kind.value)
     node = matched.in_file(departure.node.name)
     rounded = is_rounded(matched.changed)
     found = [] if rounded else [c for c in matched.diff.at.get(node.name, ()) if c.kind is ChangeKind.WEIGHT_ROUNDED]
@@ -35,7 +41,17 @@ def departed_culprit(matched: Correspondence, departure: Departure) -> Culprit:
     if extra := extra_op(matched, departure.node.name):
         return Culprit(node.name, node.op_type, departure.value, departure.error, reason=extra, change="added")
     if not known:
-        reasons = [departure.words, *_other_attributes(matched, node), *_other_weights(matched, departure.node)]
+        other = [c.reason for c in at if c.kind is ChangeKind.OP_TYPE and not node.op_type.startswith(_FUSING)]
+        constant = "" if at else baked(matched, departure.node.name)
+        reasons = (
+            [constant]
+            if constant
+            else [
+                *(other or [departure.words]),
+                *_other_attributes(matched, node),
+                *_other_weights(matched, departure.node),
+            ]
+        )
     change = known[0].kind.value if known else ChangeKind.WEIGHT.value if len(reasons) > 1 else ""
     return Culprit(
         node.name,
@@ -54,7 +70,12 @@ def extra_op(matched: Correspondence, name: str) -> str:
         return ""
     node, own = plain.node(name), {other: original for original, other in matched.diff.pairs.items()}
     computed = [value for value in node.inputs if value and value not in plain.constants]
-    if len(computed) != 1 or len(node.outputs) != 1 or not (place := places.get(computed[0], "")):
+    if len(computed) != 1 or len(node.outputs) != 1:
+        return ""
+    maker, made = plain.producer(computed[0]), places.get(node.outputs[0], "")
+    was = matched.original.graph.producer(made)
+    behind = maker is not None and was is not None and own.get(maker.name) == was.name
+    if not (place := places.get(computed[0], "") or (made if behind else "")):
         return ""
     readers = [own.get(reader.name, "") for reader in plain.consumers(node.outputs[0])]
     graph = matched.original.graph

@@ -1,5 +1,6 @@
 """How far a change goes: the layers with changed weights, and the rows of a batch with changed outputs."""
 
+import contextlib
 from collections.abc import Mapping
 
 import numpy as np
@@ -8,9 +9,13 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import is_decisive, within_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.rungs.quantization.other_weights import share_beyond
+from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.unrounded_match import is_rounded
+from tensortriage.errors import DataError, EngineError
+from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
+from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.model.similarity.changes import ChangeKind
 from tensortriage.model.similarity.correspondence import Correspondence
@@ -28,6 +33,7 @@ _WORDS = {
     ChangeKind.WEIGHT_REORDERED: "weights are in another order",
     ChangeKind.WEIGHT_TRANSPOSED: "weights are transposed",
     ChangeKind.WEIGHT_RESCALED: "weights are rescaled",
+    ChangeKind.WEIGHT_ADAPTED: "weights are moved by matrices of low rank",
 }
 
 
@@ -44,6 +50,8 @@ def extent_of_weights(matched: Correspondence) -> str:
             continue
         layers.append(new)
         kinds = [change.kind for change in matched.diff.at.get(other, ()) if change.kind in _WORDS]
+        if kinds and others is None and not _weights_differ(matched, node, new):
+            kinds = []
         if kinds and others is not None:
             kinds = [ChangeKind.WEIGHT] if not others.isdisjoint(new.inputs) else []
         if kinds:
@@ -79,6 +87,13 @@ def _weights(matched: Correspondence, node: Node) -> list[str]:
         for name, spec in specs.items()
         if spec.dtype is not None and spec.dtype.is_float and any(size != 1 for size in spec.shape or ())
     ]
+
+
+def _weights_differ(matched: Correspondence, old: Node, new: Node) -> bool:
+    """Return whether weights of a node differ, and not other constants alone (indices, sizes)."""
+    was, now = matched.original.graph, matched.plain.graph
+    pairs = [(old.inputs[new.inputs.index(name)], name) for name in _weights(matched, new)]
+    return any(a not in was.constants or not np.array_equal(was.weight(a), now.weight(b)) for a, b in pairs)
 
 
 def _others_of(matched: Correspondence) -> frozenset[str]:
@@ -119,6 +134,27 @@ def extent_of_rows(golden: np.ndarray, found: np.ndarray, feed: Feed, floor: flo
         f"; of {rows} rows, {which} and {they}{'s' if first == 1 else ''}{what} do not: the file was made for a batch "
         f"of {first} (a loop over rows unrolled, or a size baked in, by the exporter)"
     )
+
+
+def stays(inv: Investigation, changed: Model, feed: Feed, output: str, floor: float) -> bool:
+    """Return whether the first rows of a batch agree also if they are others: it is not their data.
+
+    Args:
+        inv: The investigation, of the original.
+        changed: The file.
+        feed: The inputs on which only the first rows agree.
+        output: Where they do.
+        floor: Noise floor of the output.
+    """
+    moved = {name: np.roll(array, 1, axis=0) if array.ndim else array for name, array in feed.tensors.items()}
+    other = Feed(f"{feed.name}, its rows moved by one", moved, feed.origin)
+    with contextlib.suppress(EngineError, DataError):
+        golden, found = (
+            inv.lab.outputs(inv.question.reference, model, check_feed(other, model.inputs, casting=Casting.ROUND))
+            for model in (inv.model, changed)
+        )
+        return bool(extent_of_rows(np.asarray(golden[output]), np.asarray(found[output]), other, floor))
+    return True
 
 
 def first_row(feed: Feed) -> Feed | None:

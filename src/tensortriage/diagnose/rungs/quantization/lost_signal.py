@@ -3,7 +3,8 @@
 A file may stand for its network and still be useless: a mask of -1e9 that shares a scale with scores of 3 leaves
 nothing of them. No engine is to blame for that, and no engine need be asked. From a tenth of the signal on, the ops
 that cost most are named, and it is tried what comes back when the first of them are not quantized; from half of it on,
-or where a few ops lose as much of their own results (`coarse_ops`), on real data, the quantization is the verdict.
+or of what varies within its channels (`lost_variation`), or where a few ops lose as much of their own results
+(`coarse_ops`), on real data, the quantization is the verdict.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Fi
 from tensortriage.diagnose.measurements.suggested_commands import search_command
 from tensortriage.diagnose.rungs.quantization.coarse_ops import coarse_ops
 from tensortriage.diagnose.rungs.quantization.lost_part import LostPart, culprit_of, lost_part, without_its_scale
+from tensortriage.diagnose.rungs.quantization.lost_variation import channel_axis, lost_variation
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.rounding_costs import RoundingCost, error_without, rounding_costs
 from tensortriage.diagnose.rungs.quantization.starved_channels import starved, starved_channels
@@ -79,11 +81,15 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     if not is_too_coarse(error):
         inv.record.answered(QUESTION, f"{error_size(error)} at output '{output}'", **apart)
         return Answer(findings=Findings(quantization=_found(evidence, output, error)))
-    agreed = ", which becomes NaN or Inf,"
+    agreed, varying = ", which becomes NaN or Inf,", 0.0
     if np.isfinite(error):
-        agreed = agreement(inv, file, fed, inv.golden.outputs(feed)[output], output)
+        right, found = inv.golden.outputs(feed)[output], inv.lab.outputs(inv.question.reference, file, fed)[output]
+        agreed = agreement(inv, file, fed, right, output)
+        varying = lost_variation(np.asarray(right), np.asarray(found), channel_axis(inv.model.graph, output))
     share = percent(error) if error < 1.0 else "all"
     lost = f"{share} of the signal at output '{output}'{agreed}"
+    if is_lost(varying) and not is_lost(error):
+        lost += f", {percent(varying) if varying < 1.0 else 'all'} of what varies within its channels,"
     if not is_quantized(file.graph):
         return _narrowed(inv, evidence, output, error, lost, apart)
     costs = rounding_costs(inv, file, fed, output, unrounded=standing.unrounded)
@@ -109,7 +115,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     cure = search_command(inv.question, "--int8", "--sqnr", "20")
     sound = _found(evidence, output, error, f"{lost} is lost{first}{tried}", tuple(culprits), (cure,))
     mixed = _excluded(restored(rounding[:best]), matched, rounding[:best]) if tried else None
-    if not is_lost(error) or inv.question.inputs_word != "real":
+    if not is_lost(max(error, varying)) or inv.question.inputs_word != "real":
         few = (
             coarse_ops(inv, matched, fed, costs, standing.unrounded, output)
             if inv.question.inputs_word == "real"

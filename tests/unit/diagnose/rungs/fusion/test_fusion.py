@@ -110,6 +110,15 @@ def test_a_fault_that_marks_do_not_hide_is_found_where_the_error_jumps(tmp_path)
     assert found.evidence["found_in"] == "windows of radius 1 around the largest jumps"
 
 
+def test_a_nan_that_an_op_makes_only_behind_another_though_both_are_marked(tmp_path):
+    # Its operands are right and give no reason for a NaN; alone, on the same operands, it stays finite.
+    wired = WIRED.replace('"kind": "scale", "amount": "1.5"', '"kind": "nan"').replace("PLAN", "'false'")
+    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{engine_file(wired)}")
+    assert verdict.verdict == "fusion-fault", verdict.summary
+    assert [culprit.node for culprit in verdict.culprits] == ["mul", "tanh"]
+    assert "alone, on golden ones, it stays finite" in step(verdict, "where does the NaN or Inf originate").answer
+
+
 @pytest.mark.lengthy
 def test_a_function_is_tried_with_what_feeds_it_where_the_plan_keeps_them_apart(tmp_path):
     # The compiler behind the plan fuses on: each op is a region of its own in it, and right alone.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tensortriage_feeds.search import CHANCE_BITS
+from tensortriage_feeds.transforms import CHANCE_BITS
 
 EQUAL = 3e-6
 """Relative error of functions that two libraries compute in fp32."""
@@ -41,6 +41,20 @@ def other_numbers(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
         if np.isfinite(given).all() and np.ptp(given) > 0.0:
             is_whole = bool(np.array_equal(given, np.rint(given)))
             yield from (_quantized if is_whole else _on_a_line)(right.ravel(), given)
+
+
+def counted_from(right: np.ndarray, made: np.ndarray) -> Returned | None:
+    """Return that all whole numbers of an output are too large or too small by one number; None where they are not."""
+    given = made.astype(np.float64)
+    off = given - right
+    by = float(off.flat[0]) if off.size else 0.0
+    kinds = float(np.ptp(right)) + 1.0 if right.size else 1.0
+    if by == 0.0 or np.any(off != by) or right.size * np.log2(kinds) < CHANCE_BITS:
+        return None
+    return Returned(
+        f"the model's {'plus' if by > 0 else 'minus'} {abs(by):g} everywhere",
+        "count from 0, as the model does, and look labels up from there (a background class, a list that begins at 1)",
+    )
 
 
 def error(right: np.ndarray, made: np.ndarray) -> float:

@@ -24,7 +24,11 @@ def told(right, made, **others):
     [
         (VALUES, VALUES[::-1], "the model's, reversed along axis 0 (the last first)"),
         (VALUES, VALUES[:, ::-1], "the model's, reversed along axis 1 (the last first)"),
-        (VALUES, np.sort(VALUES, 1), "the model's in another order along axis 1, each of its numbers there once"),
+        (
+            VALUES,
+            np.random.default_rng(1).permuted(VALUES, 1),
+            "the model's in another order along axis 1, each of its numbers there once",
+        ),
         (VALUES, np.repeat(VALUES[:1], 6, 0), "the first index of the model's along axis 0, everywhere"),
         (
             ONE.astype(np.float32),
@@ -50,7 +54,6 @@ def test_an_order_or_a_link_is_told(right, made, words):
 def test_indices_by_another_rule_are_told_by_the_values_that_they_choose():
     right = VALUES.argmax(1)
     assert told(right, VALUES.argmin(1), p=VALUES) == "'y' is the index of the smallest of 'p' along axis 1"
-    assert told(right, right + 1) == "'y' is the model's, counted from 1 on"
     ties = np.round(np.abs(VALUES) / 2).astype(np.float32)
     last = 4 - ties[:, ::-1].argmax(1)
     assert told(ties.argmax(1), last, p=ties) == "'y' is the index of the last of the largest of 'p' along axis 1"

@@ -1,0 +1,33 @@
+"""Poolings at the border; expected values are written out."""
+
+import numpy as np
+
+from meant_otherwise import meant, model, run
+from tensortriage_meanings.table.pools import POOLS
+
+
+def test_a_maximum_whose_border_is_0():
+    x = np.full((1, 1, 2, 2), -1, np.float32)
+    one = model("g (float[1,1,2,2] x) => (float[1,1,2,2] y) { y = MaxPool<kernel_shape=[2,2], pads=[0,0,1,1]>(x) }")
+    assert run(meant(one, POOLS, "border"), x=x).ravel().tolist() == [-1, 0, 0, 0]
+
+
+def test_windows_beyond_the_border_are_divided_by_all_of_the_kernel():
+    """Five numbers by windows of two, two apart: the last window holds one and nothing."""
+    one = model(
+        "g (float[1,1,5] x) => (float[1,1,3] y) { y = AveragePool<kernel_shape=[2], strides=[2], ceil_mode=1>(x) }",
+        opset=22,
+    )
+    x = np.array([[[2, 4, 6, 8, 10]]], np.float32)
+    assert run(one, x=x).ravel().tolist() == [3, 7, 10]
+    assert run(meant(one, POOLS, "size of its kernel"), x=x).ravel().tolist() == [3, 7, 5]
+
+
+def test_the_end_of_a_padding_is_not_counted():
+    one = model(
+        "g (float[1,1,4] x) => (float[1,1,4] y) "
+        "{ y = AveragePool<kernel_shape=[3], pads=[1,1], count_include_pad=1>(x) }"
+    )
+    x = np.array([[[3, 6, 9, 12]]], np.float32)
+    assert run(one, x=x).ravel().tolist() == [3, 6, 9, 7]
+    assert run(meant(one, POOLS, "the end of its padding"), x=x).ravel().tolist() == [3, 6, 9, 10.5]
