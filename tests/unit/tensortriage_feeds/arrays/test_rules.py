@@ -26,7 +26,7 @@ def told(right, made, **others):
         (VALUES, VALUES[:, ::-1], "the model's, reversed along axis 1 (the last first)"),
         (
             VALUES,
-            np.random.default_rng(1).permuted(VALUES, 1),
+            np.random.default_rng(1).permuted(VALUES, axis=1),
             "the model's in another order along axis 1, each of its numbers there once",
         ),
         (VALUES, np.repeat(VALUES[:1], 6, 0), "the first index of the model's along axis 0, everywhere"),
