@@ -16,6 +16,7 @@ import numpy as np
 
 from tensortriage.diagnose.sdk import (
     FED_OTHERWISE,
+    PLAIN,
     Conclusion,
     Evidence,
     Feed,
@@ -132,11 +133,30 @@ def made_by_program(
     found: Mapping[str, Returned] = changes(right, made, wrong)
     if not found and set(wrong) <= moved.keys():
         found = {name: moved[name] for name in wrong}
+    of_rows = any("along axis 0" in each.words for each in found.values())
+    if of_rows and _computes_rows_apart(inv, feed, right) and not _changes_constants(inv, feed, right, made, wrong):
+        return {}  # rows of the input in that order give the same
     if found:
         return {} if _hands_over(inv, feed, {name: right[name] for name in wrong}) else found
     if _changes_constants(inv, feed, right, made, wrong):
         return dict.fromkeys(wrong, Returned(_NO_KNOWN, _MODEL.format("change")))
     return {}
+
+
+def _computes_rows_apart(inv: Investigation, feed: Feed, right: Tensors) -> bool:
+    """Return whether the model makes of rows in reverse order its outputs in reverse order."""
+    turned = {name: np.ascontiguousarray(np.flip(array, 0)) for name, array in feed.tensors.items() if array.ndim}
+    other = Feed(f"{feed.name} in reverse", {**feed.tensors, **turned}, feed.origin)
+    try:
+        shown = inv.lab.outputs(PLAIN, inv.model, other, what="asking what becomes of rows")
+        return all(
+            as_given(np.flip(array, 0), np.asarray(shown[name]), inv.precision)
+            or error(np.flip(array, 0).astype(np.float64), np.asarray(shown[name], np.float64)) <= EQUAL
+            for name, array in right.items()
+            if array.ndim
+        )
+    except (TriageError, KeyError, ValueError):
+        return False
 
 
 def _constant(model: Model, values: Tensors) -> Model:
