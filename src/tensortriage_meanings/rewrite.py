@@ -83,8 +83,8 @@ def _change(model: ir.Model, node: ir.Node, way: Meaning) -> None:
         node.op_type = way.op
     if way.body:
         name = f"as_{len(model.functions)}"
-        opset = model.opset_imports[""]
-        text = f'<domain: "{_DOMAIN}", opset_import: ["" : {opset}]> {name} {way.body}'
+        imports = ", ".join(f'"{domain}" : {opset}' for domain, opset in model.opset_imports.items())
+        text = f'<domain: "{_DOMAIN}", opset_import: [{imports}]> {name} {way.body}'
         function: Any = ir.from_proto(onnx.parser.parse_function(text))
         model.functions[function.identifier()] = function
         model.opset_imports[_DOMAIN] = 1

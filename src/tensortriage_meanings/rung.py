@@ -27,9 +27,11 @@ from tensortriage_meanings.search import MeaningFound, Ways, explained
 from tensortriage_meanings.site import Meaning
 from tensortriage_meanings.subject import Disputed, DisputingSide, disputed, disputed_whole
 from tensortriage_meanings.table.attributes import ATTRIBUTES
+from tensortriage_meanings.table.batches import BATCHES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.ends import ENDS
 from tensortriage_meanings.table.instead import INSTEAD
+from tensortriage_meanings.table.neighbours import NEIGHBOURS
 from tensortriage_meanings.table.operands import OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 from tensortriage_meanings.table.places import PLACES
@@ -41,7 +43,7 @@ from tensortriage_meanings.table.signatures import SIGNATURES
 from tensortriage_meanings.table.ties import TIES
 
 QUESTION = "does either side interpret an operator differently?"
-TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *POOLS, *RECURRENT, *QUANTIZERS, *TIES)
+TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *POOLS, *RECURRENT, *QUANTIZERS, *TIES, *NEIGHBOURS, *BATCHES)
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )

@@ -108,8 +108,12 @@ class App:
             ),
         ),
         (CHANGED, ("changes what its network computes: 'b' is the model's rounded to 2 decimals",)),
+        (
+            CHANGED.replace("np.round(array, 2)", "array[:, ::-1].copy()"),
+            ("changes what its network computes: 'b' is the model's, reversed along axis 1",),
+        ),
     ],
-    ids=["overwritten", "rounded"],
+    ids=["overwritten", "rounded", "reversed"],
 )
 def test_changes_of_outputs_by_a_program_are_told_by_run_and_diagnose(tmp_path, program, words):
     models.write(tmp_path / "m.onnx", SQUARES)
@@ -122,6 +126,33 @@ def test_changes_of_outputs_by_a_program_are_told_by_run_and_diagnose(tmp_path, 
     assert verdict["verdict"] == "comparison-unsound"
     for text in (ran.stdout, verdict["summary"]):
         assert all(each in text for each in words), text
+
+
+@pytest.mark.lengthy
+def test_a_program_is_told_from_an_op_by_outputs_that_are_constants_whatever_it_does_to_them(tmp_path):
+    models.write(tmp_path / "m.onnx", SQUARES)
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32))
+    (tmp_path / "app.py").write_text(CHANGED.replace("np.round(array, 2)", "np.sin(array * array * 3)"))
+    given = ["m.onnx", "--inputs", "x.npz", "--target", "script:app.py"]
+    verdict = json.loads(triage("diagnose", *given, "--json", cwd=tmp_path).stdout)["verdict"]
+    assert verdict["verdict"] == "comparison-unsound"
+    assert "'b' is changed in no known way" in verdict["summary"]
+
+
+@pytest.mark.lengthy
+def test_what_a_reference_does_to_outputs_is_told_before_an_op_is_blamed_and_compared_with_the_target(tmp_path):
+    models.write(tmp_path / "m.onnx", SQUARES)
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32))
+    for name, by in (("one", 3), ("two", 6)):
+        (tmp_path / f"{name}.py").write_text(CHANGED.replace("np.round(array, 2)", f"array * np.float32({by})"))
+    given = ["m.onnx", "--inputs", "x.npz", "--reference", "script:one.py", "--target", "script:two.py"]
+    verdict = json.loads(triage("diagnose", *given, "--json", cwd=tmp_path).stdout)["verdict"]
+    assert (verdict["verdict"], verdict["culprits"]) == ("comparison-unsound", [])
+    assert (
+        "the reference script:one.py changes what its network computes: 'b' is the model's multiplied by 3"
+        in (verdict["summary"])
+    )
+    assert "'b' is the reference's multiplied by 2 in the target" in verdict["summary"]
 
 
 @pytest.mark.lengthy

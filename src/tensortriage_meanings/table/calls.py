@@ -23,7 +23,8 @@ def call(site: MeantNode, operands: Mapping[int, str] = _NOTHING) -> str:
     given = [value is not None for value in site.node.inputs]
     called = [operands.get(index, f"i{index}") if there else "" for index, there in enumerate(given)]
     attributes = ", ".join(f"{name}={text(site.attribute(name))}" for name in site.node.attributes)
-    return f"{site.op_type}{f'<{attributes}>' if attributes else ''}({', '.join(called)})"
+    domain = f"{site.node.domain}." if site.node.domain else ""
+    return f"{domain}{site.op_type}{f'<{attributes}>' if attributes else ''}({', '.join(called)})"
 
 
 def text(value: Any) -> str:

@@ -46,6 +46,49 @@ def _divided_otherwise(site: MeantNode) -> Iterator[Meaning]:
         )
 
 
+def _moved_into_the_picture(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a dilated pooling whose windows that begin in the padding begin at 0, step from there, and end as before.
+
+    CUDA's kernel of ONNX Runtime did so (microsoft/onnxruntime#29637).
+    """
+    shape, made, kernel, dilations = (
+        site.shape(), site.made(), site.attribute("kernel_shape"), site.attribute("dilations")
+    )  # fmt: skip
+    if shape is None or made is None or not kernel or not dilations or site.text("auto_pad") not in ("", "NOTSET"):
+        return
+    rank = len(kernel)
+    pads, strides = site.attribute("pads") or [0] * (2 * rank), site.attribute("strides") or [1] * rank
+    given = {"strides": strides, "dilations": dilations, "ceil_mode": site.attribute("ceil_mode")}
+    for at, (wide, step) in enumerate(zip(dilations, strides, strict=True)):
+        count, axis = min(-(-pads[at] // step), made[at + 2]), at + 2
+        if wide < 2 or not count or len(site.node.outputs) > 1:
+            continue
+        ends = (number * step - pads[at] + (kernel[at] - 1) * wide + 1 for number in range(count))
+        inner = [0 if place % rank == at else pad for place, pad in enumerate(pads)]
+        firsts = "".join(
+            f"q{number} = {_pool(site, {**given, 'kernel_shape': _with(kernel, at, -(-end // wide)), 'pads': inner})} "
+            f"f{number} = Gather<axis={axis}>(q{number}, z) "
+            for number, end in enumerate(ends)
+        )
+        yield Meaning(
+            f"windows that begin in the padding of axis {axis} began at index 0, and stepped by its dilation to other "
+            "elements from there",
+            body=f"(x) => (y) {{ z = Constant<value_ints=[0]>() {firsts}"
+            f"r = {_pool(site, {**given, 'kernel_shape': kernel, 'pads': pads})} n = Constant<value_ints=[{count}]>() "
+            f"e = Constant<value_ints=[{made[axis]}]>() a = Constant<value_ints=[{axis}]>() l = Slice(r, n, e, a) "
+            f"y = Concat<axis={axis}>({', '.join(f'f{number}' for number in range(count))}, l) }}",
+            cure="write a Pad with the lowest number of the type before it, and pads of 0",
+        )
+
+
+def _with(sizes: Sequence[int], at: int, size: int) -> list[int]:
+    return [size if place == at else each for place, each in enumerate(sizes)]
+
+
+def _pool(site: MeantNode, attributes: Mapping[str, object]) -> str:
+    return f"{site.op_type}<{', '.join(f'{name}={text(value)}' for name, value in attributes.items())}>(x)"
+
+
 def _body(site: MeantNode, begin: Sequence[int], end: Sequence[int], changed: Mapping[str, object]) -> str:
     """Return a pooling behind a Pad with zeros."""
     names = ("kernel_shape", "strides", "dilations", "ceil_mode")
@@ -57,6 +100,7 @@ def _body(site: MeantNode, begin: Sequence[int], end: Sequence[int], changed: Ma
 
 POOLS: tuple[MeaningRow, ...] = (
     MeaningRow(("MaxPool",), _padded_with_zeros, since=11),
+    MeaningRow(("MaxPool",), _moved_into_the_picture, since=12),
     MeaningRow(("AveragePool",), _divided_otherwise, since=11),
 )
 """Poolings at the border."""

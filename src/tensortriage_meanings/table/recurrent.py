@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
+from tensortriage_meanings.table.activations import activations
 from tensortriage_meanings.table.calls import call, formal
 
 _ORDERS: Mapping[str, Mapping[str, Sequence[int]]] = {
@@ -120,22 +121,6 @@ def _directions(site: MeantNode) -> Iterator[Meaning]:
         yield Meaning(words, operands={index: np.ascontiguousarray(array[order]) for index, array in arrays.items()})
 
 
-def _activations(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a layer whose gates are those of Keras before 2.3: a HardSigmoid."""
-    if site.op_type != "RNN" and not site.attribute("activations"):
-        directions = 2 if _two(site) else 1
-        rest = ["Tanh"] * (2 if site.op_type == "LSTM" else 1)
-        yield Meaning(
-            "its gates were HardSigmoid(0.2 x + 0.5), not Sigmoid",
-            attributes={
-                "activations": ["HardSigmoid", *rest] * directions,
-                "activation_alpha": [0.2] * directions,
-                "activation_beta": [0.5] * directions,
-            },
-            cure="give the activations that are meant (activations, recurrent_activation)",
-        )
-
-
 def _states(site: MeantNode) -> Iterator[Meaning]:
     """Yield a layer that starts otherwise, or counts its steps otherwise."""
     inputs = [index for index, value in enumerate(site.node.inputs) if value is not None]
@@ -229,5 +214,5 @@ RECURRENT: tuple[MeaningRow, ...] = (
     MeaningRow(OPS, _backward, since=13),
     MeaningRow(OPS, _biases),
     MeaningRow(("LSTM", "GRU"), _gates),
-    MeaningRow(("LSTM", "GRU"), _activations),
+    MeaningRow(OPS, activations),
 )

@@ -56,7 +56,7 @@ def test_a_change_is_told(made, words):
     "made",
     [
         RIGHT * np.linspace(1, 1.3, 7, dtype=np.float32),
-        RIGHT[::-1],
+        np.roll(RIGHT, 3),
         RIGHT + np.float32(1e-3) * RIGHT[::-1],
         (RIGHT * np.float32(1.001)).astype(np.float16),
         np.zeros_like(RIGHT),
@@ -82,7 +82,7 @@ def test_few_numbers_are_near_any_line():
 
 def test_one_output_that_is_not_explained_leaves_all_untold():
     right = {"y": RIGHT, "z": RIGHT}
-    assert changes(right, {"y": RIGHT * np.float32(100), "z": RIGHT[::-1]}, ["y", "z"]) == {}
+    assert changes(right, {"y": RIGHT * np.float32(100), "z": np.abs(RIGHT) ** 0.3}, ["y", "z"]) == {}
 
 
 WIDE = np.random.default_rng(8).random((1, 9, 40)).astype(np.float32) * np.float32(3) + np.float32(0.1)

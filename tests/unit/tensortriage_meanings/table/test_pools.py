@@ -31,3 +31,16 @@ def test_the_end_of_a_padding_is_not_counted():
     x = np.array([[[3, 6, 9, 12]]], np.float32)
     assert run(one, x=x).ravel().tolist() == [3, 6, 9, 7]
     assert run(meant(one, POOLS, "the end of its padding"), x=x).ravel().tolist() == [3, 6, 9, 10.5]
+
+
+def test_windows_that_begin_in_the_padding_step_from_0():
+    """Of window 0, at -2, 0 and 2 are left of -2, 0, 2; of window 1, at -1, 1 and 3 become 0 and 2."""
+    one = model(
+        "g (float[1,1,9] x) => (float[1,1,9] y) { y = MaxPool<kernel_shape=[3], dilations=[2], pads=[2,2]>(x) }"
+    )
+    x = np.float32([3, 9, 1, 8, 2, 7, 4, 6, 5]).reshape(1, 1, 9)
+    expected = run(one, x=x)
+    expected[..., 0], expected[..., 1] = max(3, 1), max(3, 1)
+    found = run(meant(one, POOLS, "begin in the padding of axis 2"), x=x)
+    assert found.tolist() == expected.tolist()
+    assert run(one, x=x)[0, 0, 1] == 9

@@ -2,7 +2,8 @@
 
 Two engines are two witnesses only if they share no kernels: ONNX Runtime at two levels is one witness, and so are
 engines that run in it. Independent are our own float64 kernels, those of the onnx package, OpenVINO, ONNX Runtime, and
-whatever else is the target.
+whatever else is the target. A reference of unknown kernels, a program, may run those of any of them: the only family
+that gives its numbers is no second witness.
 """
 
 import contextlib
@@ -89,8 +90,19 @@ class Opinion:
 
     @property
     def reference_is_alone(self) -> bool:
-        """Whether two independent witnesses agree with each other, and none with the reference."""
-        return bool(self.against) and not any(self.agree(name, REFERENCE) for name in self.witnesses)
+        """Whether two independent witnesses agree with each other, and none with the reference but its own code."""
+        return bool(self.against) and not set(self.agreeing).difference(self.same_code)
+
+    @property
+    def agreeing(self) -> tuple[str, ...]:
+        """Witnesses that agree with the reference."""
+        return tuple(name for name in self.witnesses if self.agree(name, REFERENCE))
+
+    @property
+    def same_code(self) -> tuple[str, ...]:
+        """Witnesses whose kernels a reference of unknown ones may run: those of the only family that agrees with it."""
+        one = len({self.family(name) for name in self.agreeing}) == 1
+        return self.agreeing if one and self.family(REFERENCE) not in _FAMILIES.values() else ()
 
     @property
     def float64_is_alone(self) -> bool:

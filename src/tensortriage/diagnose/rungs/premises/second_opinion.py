@@ -87,7 +87,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
         return Answer(findings=Findings(results=tuple(again)), question=doubting.question)
     disputed = [opinion for opinion in views if opinion.disputed]
     place = (
-        f"; they diverge at '{disputed[0].value}', and no other engine can decide which of them is right"
+        f"; they diverge at '{disputed[0].value}', and {_sides(disputed[0])}"
         if disputed
         else "; it shows its outputs alone, so that no op can be named: the file is not what it computes" * unseen
     )
@@ -102,6 +102,16 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
         f"the reference {inv.question.reference} and the model disagree: {words}",
         culprits=[culprit_of(inv, opinion) for opinion in disputed],
         next=[triage_command(inv.question, "run", "--reference", "float64", "--target", str(inv.question.reference))],
+    )
+
+
+def _sides(opinion: Opinion) -> str:
+    """Return which engines take which side, as a clause."""
+    if not opinion.against or not opinion.agreeing:
+        return "no other engine can decide which of them is right"
+    return (
+        f"engines disagree: {enumeration(opinion.against)} agree with each other, and {enumeration(opinion.agreeing)} "
+        "with the reference"
     )
 
 
@@ -144,7 +154,7 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
         if inv.golden.are_outputs_alone(feed):
             return _unseen(inv, value, off, question)
         return reference_is_wrong(inv, views, question)
-    agreeing = [name for name in opinion.witnesses if opinion.agree(name, REFERENCE)]
+    agreeing = opinion.agreeing
     if agreeing:
         answer = f"the target: {enumeration(agreeing)} agree{'s' * (len(agreeing) == 1)} with the reference"
     elif opinion.reference_is_alone:
@@ -224,13 +234,17 @@ def culprit_of(inv: Investigation, opinion: Opinion) -> Culprit:
     against = opinion.against or (FLOAT64,)
     error = opinion.error(REFERENCE, against[0])
     agreeing = f"{enumeration(against)} agree" if len(against) > 1 else f"{against[0]} disagrees"
+    same = opinion.same_code
+    copied = (
+        f"; {enumeration(same)} alone gives its numbers, whose kernels it may run" if same and opinion.against else ""
+    )
     return Culprit(
         node.name,
         node.op_type,
         opinion.value,
         local_error=error,
         floor_ratio=error / opinion.floor if opinion.floor else None,
-        reason=f"on equal operands {agreeing}, and the reference differs by {error_size(error)}",
+        reason=f"on equal operands {agreeing}, and the reference differs by {error_size(error)}{copied}",
     )
 
 

@@ -43,6 +43,14 @@ def test_the_reference_is_contradicted_by_two_independent_witnesses_who_agree(re
     assert found.reference_is_alone is alone
 
 
+def test_the_only_family_that_agrees_with_a_reference_of_unknown_kernels_is_no_second_witness():
+    right = {FLOAT64: RIGHT, "openvino": RIGHT}
+    one = opinion({REFERENCE: "script:net.py"}, **{REFERENCE: WRONG, ONNX: WRONG}, **right)
+    assert (one.reference_is_alone, one.same_code) == (True, (ONNX,))
+    two = opinion({REFERENCE: "script:net.py"}, **{REFERENCE: WRONG, ONNX: WRONG, "mnn": WRONG}, **right)
+    assert (two.reference_is_alone, two.same_code) == (False, ())
+
+
 def test_two_engines_with_the_same_kernels_confirm_nothing():
     families = {"mnn": "shared", "ncnn": "shared"}
     assert opinion(families, **{REFERENCE: WRONG, "mnn": RIGHT, "ncnn": RIGHT}).against == ()

@@ -66,7 +66,7 @@ class Session:
         self.session = onnxruntime.InferenceSession(str(path))
     def run(self, feed):
         outputs = [each.name for each in self.session.get_outputs()]
-        return {name: array * 1.5 for name, array in zip(outputs, self.session.run(None, feed))}
+        return {name: array * abs(array) for name, array in zip(outputs, self.session.run(None, feed))}
 
 class Engine:
     def compile(self, path, options):

@@ -1,0 +1,112 @@
+"""Outputs that a program returns in another order, or by another rule: indices, places, scores of another link."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tensortriage_feeds.arrays.numbers import CLEARER, EQUAL, Returned, error
+from tensortriage_feeds.transforms import Tensors
+
+_LEAST = 4
+"""Elements that an output has at least, for a rule to be no chance."""
+_LINKED = 1e-4
+"""Relative error of scores whose logits are computed back from fp32, where they are near 0 or 1."""
+_PLACES = "return that output in the order of the model"
+_RULE = "return the model's own indices, or let the model compute them by the rule that is meant"
+
+
+def other_rules(name: str, right: Tensors, made: np.ndarray) -> Iterator[Returned]:
+    """Yield the rule by which an output has its numbers from the right outputs.
+
+    Args:
+        name: The output.
+        right: All of the right outputs.
+        made: What the program returns.
+    """
+    own = np.asarray(right[name])
+    if own.shape != made.shape or own.size < _LEAST or made.dtype.kind not in "fiu":
+        return
+    if made.dtype.kind in "iu":
+        yield from _indices(right, made)
+    for axis in range(own.ndim):
+        yield from _along(own, made, axis)
+    for one, other in itertools.combinations(range(own.ndim), 2):
+        if own.shape[one] == own.shape[other] and _equal(np.swapaxes(own, one, other), made):
+            yield Returned(f"the model's with axes {one} and {other} exchanged", _PLACES)
+    if own.dtype.kind == "f" and made.dtype.kind == "f":
+        yield from _linked(own.astype(np.float64), made.astype(np.float64))
+
+
+def _indices(right: Tensors, made: np.ndarray) -> Iterator[Returned]:
+    """Yield the rule that chooses these indices from the values of another output."""
+    if np.unique(made).size < 2:
+        return
+    for source, array in right.items():
+        values = np.asarray(array)
+        for axis in range(values.ndim if values.dtype.kind == "f" else 0):
+            last = values.shape[axis] - 1
+            rules: Mapping[str, np.ndarray] = {
+                "smallest": values.argmin(axis),
+                "largest": values.argmax(axis),
+                "last of the largest": last - np.flip(values, axis).argmax(axis),
+            }
+            for words, chosen in rules.items():
+                if chosen.size == made.size and np.array_equal(chosen.ravel(), made.ravel()):
+                    yield Returned(f"the index of the {words} of '{source}' along axis {axis}", _RULE)
+
+
+def _along(own: np.ndarray, made: np.ndarray, axis: int) -> Iterator[Returned]:
+    """Yield what became of the order of an axis."""
+    if own.shape[axis] < 2 or not np.ptp(own) or not np.isfinite(made.astype(np.float64)).all():
+        return
+    for words, at in {"first": 0, "last": own.shape[axis] - 1}.items():
+        one = np.broadcast_to(np.take(own, [at], axis), own.shape)
+        if np.ptp(one) and _equal(one, made):
+            yield Returned(f"the {words} index of the model's along axis {axis}, everywhere", _PLACES)
+    if _equal(np.flip(own, axis), made):
+        yield Returned(f"the model's, reversed along axis {axis} (the last first)", _PLACES)
+    elif _equal(np.sort(own, axis), np.sort(made, axis)) and not _equal(own, made):
+        yield Returned(f"the model's in another order along axis {axis}, each of its numbers there once", _PLACES)
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
+    if one.dtype.kind in "iu" and other.dtype.kind in "iu":
+        return np.array_equal(one, other)
+    return error(one.astype(np.float64), other.astype(np.float64)) <= EQUAL
+
+
+def _linked(own: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
+    """Yield the factor of the scores behind probabilities: by the Sigmoid, and by the Softmax over an axis."""
+    if not all(array.min() > 0.0 and array.max() < 1.0 for array in (own, made)):
+        return
+    limit = min(_LINKED, error(own, made) / CLEARER)
+    scores = np.log(own / (1.0 - own))
+    for axis in dict.fromkeys((own.ndim - 1, min(1, own.ndim - 1))):
+        if own.shape[axis] > 2 and error(made, _normed(scores, axis)) <= limit:
+            words = f"the Softmax, over axis {axis}, of the scores whose Sigmoid is the model's"
+            yield Returned(
+                words, "take the Sigmoid of each score, as the model does, or put the Softmax into the model"
+            )
+    by = _factor(scores, np.log(made / (1.0 - made)))
+    if error(made, 1.0 / (1.0 + np.exp(-by * scores))) <= limit:
+        words = f"the Sigmoid of {by:.4g} times the model's logits (of two classes: its Softmax)"
+        yield Returned(words, f"leave that factor of the scores out, or undo it: sigmoid(logit(y) / {by:.4g})")
+    for axis in range(own.ndim):
+        logs = np.log(own) - np.log(own).mean(axis, keepdims=True)
+        if own.shape[axis] < 2 or np.abs(own.sum(axis) - 1.0).max() > _LINKED:
+            continue
+        by = _factor(logs, np.log(made) - np.log(made).mean(axis, keepdims=True))
+        if error(made, _normed(by * logs, axis)) <= limit:
+            words = f"the Softmax, over axis {axis}, of {by:.4g} times the model's scores (a temperature)"
+            yield Returned(words, "leave that factor of the scores out, or put it into the model before its Softmax")
+
+
+def _factor(own: np.ndarray, made: np.ndarray) -> float:
+    """Return the factor between numbers, fitted; 0 where there are none."""
+    return float(np.sum(own * made) / np.sum(own * own)) if np.any(own) else 0.0
+
+
+def _normed(scores: np.ndarray, axis: int) -> np.ndarray:
+    powers = np.exp(scores - scores.max(axis, keepdims=True))
+    return np.asarray(powers / powers.sum(axis, keepdims=True))
