@@ -153,7 +153,7 @@ def _computes_rows_apart(inv: Investigation, feed: Feed, right: Tensors) -> bool
         shown = inv.lab.outputs(PLAIN, inv.model, other, what="asking what becomes of rows")
         return all(
             as_given(np.flip(array, 0), np.asarray(shown[name]), inv.precision)
-            or error(np.flip(array, 0).astype(np.float64), np.asarray(shown[name], np.float64)) <= EQUAL
+            or rms_error(np.flip(array, 0).astype(np.float64), np.asarray(shown[name], np.float64)) <= EQUAL_IN_FP32
             for name, array in right.items()
             if array.ndim
         )

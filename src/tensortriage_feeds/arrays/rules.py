@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tensortriage_feeds.arrays.numbers import CLEARER, EQUAL, Returned, error
+from tensortriage.diagnose.sdk import EQUAL_IN_FP32, rms_error
+from tensortriage_feeds.arrays.numbers import CLEARER, Returned
 from tensortriage_feeds.transforms import Tensors
 
 _LEAST = 4
@@ -73,23 +74,23 @@ def _along(own: np.ndarray, made: np.ndarray, axis: int) -> Iterator[Returned]:
 def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     if one.dtype.kind in "iu" and other.dtype.kind in "iu":
         return np.array_equal(one, other)
-    return error(one.astype(np.float64), other.astype(np.float64)) <= EQUAL
+    return rms_error(one.astype(np.float64), other.astype(np.float64)) <= EQUAL_IN_FP32
 
 
 def _linked(own: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
     """Yield the factor of the scores behind probabilities: by the Sigmoid, and by the Softmax over an axis."""
     if not all(array.min() > 0.0 and array.max() < 1.0 for array in (own, made)):
         return
-    limit = min(_LINKED, error(own, made) / CLEARER)
+    limit = min(_LINKED, rms_error(own, made) / CLEARER)
     scores = np.log(own / (1.0 - own))
     for axis in dict.fromkeys((own.ndim - 1, min(1, own.ndim - 1))):
-        if own.shape[axis] > 2 and error(made, _normed(scores, axis)) <= limit:
+        if own.shape[axis] > 2 and rms_error(made, _normed(scores, axis)) <= limit:
             words = f"the Softmax, over axis {axis}, of the scores whose Sigmoid is the model's"
             yield Returned(
                 words, "take the Sigmoid of each score, as the model does, or put the Softmax into the model"
             )
     by = _factor(scores, np.log(made / (1.0 - made)))
-    if error(made, 1.0 / (1.0 + np.exp(-by * scores))) <= limit:
+    if rms_error(made, 1.0 / (1.0 + np.exp(-by * scores))) <= limit:
         words = f"the Sigmoid of {by:.4g} times the model's logits (of two classes: its Softmax)"
         yield Returned(words, f"leave that factor of the scores out, or undo it: sigmoid(logit(y) / {by:.4g})")
     for axis in range(own.ndim):
@@ -97,7 +98,7 @@ def _linked(own: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
         if own.shape[axis] < 2 or np.abs(own.sum(axis) - 1.0).max() > _LINKED:
             continue
         by = _factor(logs, np.log(made) - np.log(made).mean(axis, keepdims=True))
-        if error(made, _normed(by * logs, axis)) <= limit:
+        if rms_error(made, _normed(by * logs, axis)) <= limit:
             words = f"the Softmax, over axis {axis}, of {by:.4g} times the model's scores (a temperature)"
             yield Returned(words, "leave that factor of the scores out, or put it into the model before its Softmax")
 
