@@ -27,15 +27,13 @@ from tensortriage_meanings.search import MeaningFound, Ways, explained
 from tensortriage_meanings.site import Meaning
 from tensortriage_meanings.subject import Disputed, DisputingSide, disputed, disputed_whole
 from tensortriage_meanings.table.attributes import ATTRIBUTES
-from tensortriage_meanings.table.batches import BATCHES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.ends import ENDS
 from tensortriage_meanings.table.instead import INSTEAD
-from tensortriage_meanings.table.neighbours import NEIGHBOURS
-from tensortriage_meanings.table.operands import OPERANDS
+from tensortriage_meanings.table.operands import BATCHES, OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 from tensortriage_meanings.table.places import PLACES
-from tensortriage_meanings.table.pools import POOLS
+from tensortriage_meanings.table.pools import NEIGHBOURS, POOLS
 from tensortriage_meanings.table.quantizers import QUANTIZERS
 from tensortriage_meanings.table.recurrent import RECURRENT
 from tensortriage_meanings.table.sets import SETS

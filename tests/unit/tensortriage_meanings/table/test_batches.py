@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meant_otherwise import meant, model, run
-from tensortriage_meanings.table.batches import BATCHES
+from tensortriage_meanings.table.operands import BATCHES
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((2, 3, 4, 6)).astype(np.float32)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meant_otherwise import meant, model, run
-from tensortriage_meanings.table.neighbours import NEIGHBOURS
+from tensortriage_meanings.table.pools import NEIGHBOURS
 
 X = np.random.default_rng(5).standard_normal((2, 6, 4, 4)).astype(np.float32)
 ALPHA, BETA, BIAS = 0.9, 0.75, 1.5
