@@ -46,7 +46,7 @@ from tensortriage.envelope.explanations import (
 )
 from tensortriage.envelope.limits import Limit, half_at_most
 from tensortriage.envelope.registry import costing, freedoms_of_target
-from tensortriage.envelope.setting import Floors, Setting
+from tensortriage.envelope.setting import Floors, Setting, of_whole_numbers
 from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.cutting.between import between
@@ -254,8 +254,9 @@ class Judge:
         gaps, limits, beyond = {}, {}, []
         for name in names:
             figure, error, cost = self._figures[name], self._errors[name], predicted.get(name, 0.0)
-            allowed = Limit(together[0].allows(cost, figure), basis, words)
-            gaps[name] = prediction_gap_db(figure, error, cost)
+            exactly = not cost and error and figure.exact and of_whole_numbers(self.setting, name)
+            allowed = Limit(0.0 if exactly else together[0].allows(cost, figure), basis, words)
+            gaps[name] = math.inf if exactly else prediction_gap_db(figure, error, cost)
             limits[name] = half_at_most(allowed)
             if not allowed.allows(error):
                 beyond.append(name)

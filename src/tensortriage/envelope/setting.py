@@ -99,6 +99,20 @@ ENVELOPE, JITTER = "envelope", "input jitter"
 """How floors were found."""
 
 
+def of_whole_numbers(setting: Setting, name: str) -> bool:
+    """Return whether a value is made of whole numbers alone, so that no format and no order of sums changes it."""
+    graph, specs = setting.model.graph, setting.specs()
+    made = graph.ancestors([name])
+    if any(node.op_type in ("If", "Loop", "Scan") for node in made):  # which may hold others
+        return False
+    values = {name, *(value for node in made for value in node.uses)}
+    weights = values & graph.constants.keys()
+    kinds = [specs[value].dtype if value in specs else None for value in values - weights]
+    return all(graph.weight(value).dtype.kind in "iub" for value in weights) and all(
+        kind is not None and not kind.is_float for kind in kinds
+    )
+
+
 @frozen_dataclass
 class Floors:
     """Relative noise floors by value name.
