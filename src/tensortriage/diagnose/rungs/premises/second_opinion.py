@@ -25,7 +25,7 @@ from tensortriage.diagnose.rungs.variation.run_order import run_order
 from tensortriage.diagnose.state.confidence import OBSERVED, REFERENCE_CONTRADICTED, REFERENCE_OUTSIDE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
-from tensortriage.engines.registry import resolve
+from tensortriage.engines.registry import is_foreign, resolve
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.floors import floors_of
@@ -150,15 +150,21 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
         return None
     opinion = views[0]
     off = opinion.error(REFERENCE, FLOAT64)
+    off_by = f"'{value}' of the reference differs by {error_size(off if opinion.reference_is_alone else error)}"
     if opinion.reference_is_alone and not is_minor(off, error):
         if inv.golden.are_outputs_alone(feed):
-            return _unseen(inv, value, off, question)
+            others = f"from what others make of the operands that {PLAIN} computes"
+            return _undecided(
+                inv, question, f"{off_by} {others}; it shows its outputs alone, so that no op can be named"
+            )
         return reference_is_wrong(inv, views, question)
     agreeing = opinion.agreeing
     if agreeing:
         answer = f"the target: {enumeration(agreeing)} agree{'s' * (len(agreeing) == 1)} with the reference"
     elif opinion.reference_is_alone:
         answer = f"the target: the reference is off as well, by {error_size(off)}, which is a small part of it"
+    elif is_foreign(inv.question.reference.name):
+        return _undecided(inv, question, f"{off_by} from the target's, and no other engine agrees with either")
     else:
         answer = "unknown: no other engine agrees with either"
     inv.record.answered(
@@ -170,12 +176,8 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
     return None
 
 
-def _unseen(inv: Investigation, value: str, error: float, question: str) -> Conclusion:
-    """Record that a reference differs whose operands nobody saw, and return the verdict, which names no op."""
-    words = (
-        f"'{value}' of the reference differs by {error_size(error)} from what others make of the operands that "
-        f"{PLAIN} computes; it shows its outputs alone, so that no op can be named"
-    )
+def _undecided(inv: Investigation, question: str, words: str) -> Conclusion:
+    """Record that nobody can say whether a program as the reference is wrong or the op, and return the verdict."""
     inv.record.answered(question, f"unknown: {words}")
     return Conclusion(
         VerdictKind.COMPARISON_UNSOUND,

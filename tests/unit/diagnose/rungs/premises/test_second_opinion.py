@@ -1,8 +1,10 @@
 """Who is wrong, the reference or somebody else: every engine in turn is made wrong at one op."""
 
 import numpy as np
+import onnx
 import pytest
 
+from diagnosing import ask, step
 from engine_scripts import engine_file
 from tensortriage.diagnose.climb import climb
 from tensortriage.diagnose.measurements.local_errors.witnesses import Opinion
@@ -219,3 +221,38 @@ def test_a_reference_whose_operands_nobody_saw_is_wrong_at_no_op(tmp_path):
         inv.lab.close()
     assert (found.kind.value, tuple(found.culprits)) == ("comparison-unsound", ())
     assert "it shows its outputs alone, so that no op can be named" in found.summary
+
+
+LOGISTIC = """
+import numpy as np
+
+class Program:
+    def compile(self, model_path, options):
+        return self
+
+    def run(self, feed):
+        score = feed["x"].astype(np.float64) @ np.array([0.8, -0.5, 0.3]) + 0.2
+        second = 1 / (1 + np.exp(-score))
+        return {"y": np.stack([1 - second, second], 1).astype(np.float32)}
+"""
+
+
+def test_nobody_is_right_where_no_other_engine_computes_the_op(tmp_path):
+    """Only ONNX Runtime has it here. Its Softmax of -s and s is a sigmoid of 2 s; the program's one of s."""
+    (tmp_path / "own.py").write_text(LOGISTIC)
+    classifier = onnx.helper.make_node(
+        "LinearClassifier", ["x"], ["label", "y"], "classifier", domain="ai.onnx.ml", post_transform="SOFTMAX",
+        coefficients=[-0.8, 0.5, -0.3, 0.8, -0.5, 0.3], intercepts=[-0.2, 0.2], classlabels_ints=[0, 1],
+    )  # fmt: skip
+    typed = (("x", 1, [12, 3]), ("label", 7, [12]), ("y", 1, [12, 2]))
+    values = [onnx.helper.make_tensor_value_info(*each) for each in typed]
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([classifier], "g", values[:1], values[1:]), opset_imports=opsets, ir_version=8
+    )
+    model.graph.output.pop(0)
+    feed = {"x": np.random.default_rng(4).standard_normal((12, 3), np.float32)}
+    verdict, _ = ask(tmp_path, model, feed, "onnxruntime", reference=f"script:{tmp_path / 'own.py'}:Program")
+    assert verdict.verdict == "comparison-unsound"
+    assert "no other engine agrees with either" in step(verdict, "is the target wrong there").answer
+    assert "Sigmoid of 0.5 times the model's logits" in verdict.summary
