@@ -152,7 +152,9 @@ def positions_that_padding_moves() -> None:
     inputs(ids=ids.numpy(), mask=mask.numpy())
 
 
-@report("PINTO0309/onnx2tf#287", ENGINE, LOCAL, ("revers|flip|order|direction|backward|steps",), "LSTM")
+@report(
+    "PINTO0309/onnx2tf#287", ENGINE, ("local-fault", "layout"), ("revers|flip|order|direction|backward|steps",), "LSTM"
+)
 def reversed_lstm_left_reversed() -> None:
     """An LSTM of direction ``reverse`` gives its results in the order in which they were computed, last first."""
     save(model(
