@@ -6,6 +6,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
+from tensortriage.diagnose.sdk import ModelError
 from tensortriage.model.sdk import Model, forget_shapes, initializer, inline_functions, require_opset
 from tensortriage_meanings.site import Meaning
 
@@ -37,12 +38,16 @@ class Rewriter:
         """Return a model in which nodes are computed in other ways, by their names.
 
         Raises:
-            ModelError: When it cannot be raised to an opset that a way needs.
+            ModelError: When it cannot be raised to an opset that a way needs, or one way leaves no place for another
+                (slug ``way-excluded``).
         """
         clone = self.base(max((_since(way) for way in ways.values()), default=0)).clone().ir
         for node in list(clone.graph):
             if (way := ways.get(node.name or "")) is not None:
-                _change(clone, node, way)
+                try:
+                    _change(clone, node, way)
+                except (LookupError, StopIteration) as lost:
+                    raise ModelError(f"not together: {way.words}", slug="way-excluded") from lost
         if any(way.body for way in ways.values()):
             inline_functions(clone)
         forget_shapes(clone)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from meant_otherwise import model, run
+from tensortriage.errors import ModelError
 from tensortriage_meanings.rewrite import Rewriter
 from tensortriage_meanings.site import Meaning
 
@@ -51,3 +52,11 @@ def test_another_value_takes_the_place_of_an_input_and_neighbours_trade_places()
     assert run(Rewriter(model(text)).rewritten({"n": Meaning("", wired={0: "b"})}), x=X).tolist() == [0.0, -6.0]
     traded = Rewriter(model(NET)).rewritten({"act": Meaning("", behind="end")})
     assert run(traded, x=X) == pytest.approx([2.0, -0.3])  # LeakyRelu of -x
+
+
+def test_a_way_that_leaves_no_place_for_another_is_an_error_and_no_crash():
+    one = model("g (float[2] x, float[2] z) => (float[2] y) { [a] h = Relu(x) [b] y = Sub(h, z) }")
+    ways = {"a": Meaning("behind", behind="b"), "b": Meaning("its operands exchanged", inputs={0: 1, 1: 0})}
+    with pytest.raises(ModelError, match="not together: its operands exchanged") as found:
+        Rewriter(one).rewritten(ways)
+    assert found.value.slug == "way-excluded"
