@@ -51,7 +51,7 @@ def asked(case: CauseCase) -> bool:
         verdict = diagnose(
             DiagnoseRequest(
                 model=folder / "model.onnx", feeding=FeedRequest(paths=[str(folder / "inputs.npz")]),
-                case=folder / "case", random_too=False, repro=False, builds=0, **given,  # type: ignore[arg-type]
+                case=folder / "case", random_too=False, repro=False, builds=0, **given,  # type: ignore[arg-type] # as written
             )
         )  # fmt: skip
     if case.said:

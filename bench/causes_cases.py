@@ -64,7 +64,7 @@ class CauseCase:
         if self.body is not None:
             (folder / "app.py").write_text(PROGRAM.format(path=str(folder / "model.onnx"), body=self.body))
             return {"target": f"script:{folder / 'app.py'}:App"}
-        other = right if self.quantized is None else quantized(right, feed, **self.quantized)  # type: ignore[arg-type]
+        other = right if self.quantized is None else quantized(right, feed, **self.quantized)  # type: ignore[arg-type] # options
         other = onnx.ModelProto.FromString(other.SerializeToString())
         if self.edit is not None:
             self.edit(other)
