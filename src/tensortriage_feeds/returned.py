@@ -88,7 +88,7 @@ _FUNCTIONS: Mapping[str, tuple[str, Function]] = {
     QUESTION,
     reads=("results", "moved"),
     cost="at most three runs of models that return constants",
-    ends=(VerdictKind.COMPARISON_UNSOUND,),
+    ends=(VerdictKind.COMPARISON_UNSOUND, VerdictKind.LAYOUT),
     after="do outputs of one run overwrite each other?",
 )
 def returned_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
@@ -107,11 +107,13 @@ def returned_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | N
         name: Returned(f"the model's in other places ({how.sentence})", _ORDER) for name, how in evidence.moved.items()
     }
     found = made_by_program(inv, result.feed, right, made, wrong, moved=moved)
+    found = {name: moved.get(name, change) for name, change in found.items()}
     inv.record.answered(QUESTION, f"no: {in_words(found)}" if found else "yes, as far as is known")
     if not found:
         return None
     summary = f"{target} changes what its network computes: {in_words(found)}. Cure: {cure_of(found)}"
-    return Conclusion(VerdictKind.COMPARISON_UNSOUND, FED_OTHERWISE, summary)
+    kind = VerdictKind.LAYOUT if found.keys() <= moved.keys() else VerdictKind.COMPARISON_UNSOUND
+    return Conclusion(kind, FED_OTHERWISE, summary)
 
 
 def made_by_program(

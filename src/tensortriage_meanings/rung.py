@@ -191,8 +191,9 @@ def _sentence(about: Disputed, found: MeaningFound) -> str:
         others = [_other(graph, ways, found.ways) for ways in found.equals]
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
         words += f" (on these inputs as well as if {'; or if '.join(others[:_MOST_TOLD])}{more})"
-    if about.together:
-        return words
+    if about.together:  # a rewrite of several ops, which no file asks for
+        known = "; ".join(dict.fromkeys(way.cure for way in found.ways.values() if way.cure))
+        return f"{words}. Cure: {known}" if known else words
     cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in found.ways.items()))
     side = "ONNX leaves that open: " if all(way.is_open for way in found.ways.values()) else about.who.side.value
     return f"{words}. {side}{cures}"
