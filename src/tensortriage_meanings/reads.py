@@ -89,7 +89,7 @@ def read_ways(site: MeantNode, result: np.ndarray, known: Mapping[str, np.ndarra
                 for at, value in enumerate(site.node.inputs)]  # fmt: skip
     for index, made in _implied(site, operands, result):
         right = operands[index]
-        if right is None or right.shape != made.shape or _off(made, right) <= _SAME:
+        if right is None or not made.size or right.shape != made.shape or _off(made, right) <= _SAME:
             continue
         name = site.input_name(index)
         if not np.any(np.abs(np.nan_to_num(made)) > _SAME * max(_rms(right), _rms(result))):

@@ -79,3 +79,11 @@ def test_a_part_that_is_never_written_and_a_result_that_is_another_tensor():
         "its input 1 were 0 everywhere (memory that is never written)"
     ]
     assert "its result were 'z', another tensor" in ways("Add(p, q)", A[:, 2:5], p=P, q=Q, z=A[:, 2:5])
+
+
+def test_an_operand_without_elements_is_read_nowhere_else():
+    """As of the first step of a decoder, whose past is empty."""
+    one = model("g (float[0,4] past, float[3,4] x) => (float[3,4] y) { y = Concat<axis=0>(past, x) }")
+    known = {"past": np.zeros((0, 4), np.float32), "x": RNG.standard_normal((3, 4)).astype(np.float32)}
+    site = MeantNode(next(iter(one.ir.graph)), one.opset, {})
+    assert not [way for way in read_ways(site, np.roll(known["x"], 1, 0) + np.float32(1), known) if "past" in way.words]
