@@ -1,5 +1,7 @@
 """The model with the branches that a feed takes in place of its Ifs."""
 
+import dataclasses
+
 import numpy as np
 
 from tensortriage.diagnose.state.investigation import Investigation
@@ -10,7 +12,10 @@ from tensortriage.model.transforms.inline_branch import ELSE, THEN, take_branche
 
 def fed_to(model: Model, feed: Feed) -> Feed:
     """Return a feed with the inputs of a model alone, which may have lost some of them with a branch."""
-    return Feed(feed.name, {spec.name: feed.tensors[spec.name] for spec in model.inputs}, feed.origin)
+    names = {spec.name for spec in model.inputs}
+    if names.issuperset(feed.tensors):
+        return feed
+    return dataclasses.replace(feed, tensors={name: feed.tensors[name] for name in feed.tensors if name in names})
 
 
 def with_taken_branches(inv: Investigation, feed: Feed) -> tuple[Model, tuple[str, ...]]:

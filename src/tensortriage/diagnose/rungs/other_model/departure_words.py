@@ -43,15 +43,8 @@ def departed_culprit(matched: Correspondence, departure: Departure) -> Culprit:
     if not known:
         other = [c.reason for c in at if c.kind is ChangeKind.OP_TYPE and not node.op_type.startswith(_FUSING)]
         constant = "" if at else baked(matched, departure.node.name)
-        reasons = (
-            [constant]
-            if constant
-            else [
-                *(other or [departure.words]),
-                *_other_attributes(matched, node),
-                *_other_weights(matched, departure.node),
-            ]
-        )
+        differs = [*_other_attributes(matched, node), *_other_weights(matched, departure.node)]
+        reasons = [constant] if constant else [*(other or [departure.words]), *differs]
     change = known[0].kind.value if known else ChangeKind.WEIGHT.value if len(reasons) > 1 else ""
     return Culprit(
         node.name,
