@@ -56,6 +56,8 @@ def ranks(mismatches=0, ties=0):
         ({"y": IMAGE.T}, "output 'y': ", True),
         ({"other": IMAGE.T}, "'other' holds 'y'", False),
         ({"y": IMAGE.view(np.int32)}, "of 'y', the bytes are the right numbers in float32, read as int32", False),
+        ({"y": (5 * IMAGE).astype(int)}, "", False),
+        ({"y": IMAGE.astype(int)}, "of 'y', the numbers are cut to whole ones; cure: keep them in float32", False),
         ({"y": IMAGE[:1] + 7}, "", False),
         ({}, "", False),
     ],
