@@ -312,8 +312,10 @@ def _check_answer(outputs: Tensors, example: Example, feed: Tensors, session: Se
     for name, right in expected.items():
         found = outputs[name]
         _require(isinstance(found, np.ndarray), f"output '{name}' is {type(found).__name__}, not a numpy array")
-        dtype = DType.from_numpy(found.dtype)
-        _require(dtype is specs[name].dtype, f"output '{name}' is {dtype.label}, session.outputs declares another type")
+        dtype, declared = DType.from_numpy(found.dtype), specs[name].dtype
+        if dtype is DType.FLOAT and declared in (DType.FLOAT16, DType.BFLOAT16):  # it computes in no such format
+            raise _Refused(f"output '{name}' is {dtype.label}, the model declares {declared.label}")
+        _require(dtype is declared, f"output '{name}' is {dtype.label}, session.outputs declares another type")
         _require(found.shape == right.shape, f"output '{name}' has shape {found.shape}, not {right.shape}")
         _require(_close(found, np.asarray(right)), f"output '{name}' is {found.tolist()}, not {right.tolist()}")
 

@@ -108,6 +108,14 @@ def test_an_engine_may_be_a_little_off_wider_and_silent_about_plan_and_shapes(ch
     assert "plan" in check_engine_conformance(Wrapped(**change)).passed
 
 
+def test_an_engine_that_gives_float32_for_float16_refuses_that_model():
+    def widened(tensors):
+        return {name: a.astype(np.float32) if a.dtype == np.float16 else a for name, a in tensors.items()}
+
+    refused = check_engine_conformance(Wrapped(run=widened)).refused
+    assert refused["model float16"] == "output 'y' is float32, the model declares float16"
+
+
 @pytest.mark.parametrize(
     ("change", "complaints"),
     [
