@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tensortriage_feeds.catalogue import FITTED, InputCandidates, candidates, scaled
+from tensortriage_feeds.arrays.input_numbers import FITTED, scaled
+from tensortriage_feeds.catalogue import InputCandidates, candidates
 from tensortriage_feeds.geometry import geometries
 from tensortriage_feeds.normalizations import Renormalized, renormalizations
 from tensortriage_feeds.parts import part_of
