@@ -6,7 +6,6 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from tensortriage.diagnose.sdk import ModelError
 from tensortriage.model.sdk import Model, forget_shapes, initializer, inline_functions, require_opset
 from tensortriage_meanings.site import Meaning
 
@@ -38,8 +37,8 @@ class Rewriter:
         """Return a model in which nodes are computed in other ways, by their names.
 
         Raises:
-            ModelError: When it cannot be raised to an opset that a way needs, or one way leaves no place for another
-                (slug ``way-excluded``).
+            ModelError: When it cannot be raised to an opset that a way needs.
+            ValueError: When one way leaves no place for another.
         """
         clone = self.base(max((_since(way) for way in ways.values()), default=0)).clone().ir
         for node in list(clone.graph):
@@ -47,7 +46,7 @@ class Rewriter:
                 try:
                     _change(clone, node, way)
                 except (LookupError, StopIteration) as lost:
-                    raise ModelError(f"not together: {way.words}", slug="way-excluded") from lost
+                    raise ValueError(f"not together: {way.words}") from lost
         if any(way.body for way in ways.values()):
             inline_functions(clone)
         forget_shapes(clone)
