@@ -98,24 +98,30 @@ class App:
 
 @pytest.mark.lengthy
 @pytest.mark.parametrize(
-    ("program", "words"),
+    ("program", "kind", "words"),
     [
         (
             IN_PLACE,
+            "comparison-unsound",
             (
                 "output 'a' holds the numbers of 'b', whose memory it shares",
                 "return copies, e.g. 'a': array.copy()",
             ),
         ),
-        (CHANGED, ("changes what its network computes: 'b' is the model's rounded to 2 decimals",)),
+        (
+            CHANGED,
+            "comparison-unsound",
+            ("changes what its network computes: 'b' is the model's rounded to 2 decimals",),
+        ),
         (
             CHANGED.replace("np.round(array, 2)", "array[:, ::-1].copy()"),
-            ("changes what its network computes: 'b' is the model's, reversed along axis 1",),
+            "layout",
+            ("changes what its network computes: 'b' is the model's", "revers", "axis 1"),
         ),
     ],
     ids=["overwritten", "rounded", "reversed"],
 )
-def test_changes_of_outputs_by_a_program_are_told_by_run_and_diagnose(tmp_path, program, words):
+def test_changes_of_outputs_by_a_program_are_told_by_run_and_diagnose(tmp_path, program, kind, words):
     models.write(tmp_path / "m.onnx", SQUARES)
     np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32))
     (tmp_path / "app.py").write_text(program)
@@ -123,7 +129,7 @@ def test_changes_of_outputs_by_a_program_are_told_by_run_and_diagnose(tmp_path, 
     ran, diagnosed = triage("run", *given, cwd=tmp_path), triage("diagnose", *given, "--json", cwd=tmp_path)
     assert (ran.returncode, diagnosed.returncode) == (1, 1)
     verdict = json.loads(diagnosed.stdout)["verdict"]
-    assert verdict["verdict"] == "comparison-unsound"
+    assert verdict["verdict"] == kind
     for text in (ran.stdout, verdict["summary"]):
         assert all(each in text for each in words), text
 
