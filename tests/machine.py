@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tensortriage.engines.cpu_features import sums_in_int16
-from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineCrashed
+from tensortriage_engines.openvino.engine import OpenVinoEngine
 
 CRASH = Path(__file__).resolve().parents[1] / "examples" / "openvino_crash.onnx"
 CRASHING = "openvino:precision=fp32"

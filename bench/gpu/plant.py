@@ -104,7 +104,7 @@ class Plant:
 
 def install() -> None:
     """Plant what the environment says; processes that this one starts do so again, into the same folder."""
-    from tensortriage.engines.openvino import OpenVinoEngine
+    from tensortriage_engines.openvino.engine import OpenVinoEngine
     from tensortriage_engines.tensorrt.engine import TensorRtEngine
 
     folder = os.environ.setdefault("PLANT_FOLDER", tempfile.mkdtemp(prefix="planted-"))

@@ -7,7 +7,7 @@ import pytest
 
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.engines.openvino import OpenVinoEngine
+from tensortriage_engines.openvino.engine import OpenVinoEngine
 
 FOLDER = Path(__file__).parents[2] / "docs" / "atlas" / "repros" / "openvino-2026.4.1"
 

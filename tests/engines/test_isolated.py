@@ -15,11 +15,11 @@ import pytest
 from onnx import parser
 
 from tensortriage.engines.base import Limits
-from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.process.isolated import IsolatedEngine
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import BuildFailed, EngineCrashed, EngineMissing, StoreError
 from tensortriage.values.dtype import DType
+from tensortriage_engines.openvino.engine import OpenVinoEngine
 from tensortriage_worker import exchange
 
 pytestmark = pytest.mark.usefixtures("fresh_processes")

@@ -8,8 +8,8 @@ import pytest
 import models
 from tensortriage.engines.capabilities import NamesPasses, OffersLadder
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.script import ScriptEngine
+from tensortriage_engines.openvino.engine import OpenVinoEngine
 from tensortriage_testing import FaultyEngine
 
 pytestmark = pytest.mark.lengthy

@@ -10,8 +10,8 @@ import pytest
 from onnx import parser
 
 from tensortriage.engines.base import Limits
-from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.testing import check_engine_conformance
+from tensortriage_engines.openvino.engine import OpenVinoEngine
 
 LIMITS = Limits(build_seconds=60, run_seconds=30)
 ENGINE = OpenVinoEngine(limits=LIMITS)
@@ -68,7 +68,7 @@ def test_conforms(options):
 def test_availability_starts_nothing_and_tells_absence():
     code = (
         "import sys\n"
-        "from tensortriage.engines.openvino import OpenVinoEngine\n"
+        "from tensortriage_engines.openvino.engine import OpenVinoEngine\n"
         "here = OpenVinoEngine().availability()\n"
         "assert here.usable and here.version[0] == '2' and 'openvino' not in sys.modules, here\n"
         "sys.modules['openvino'] = None\n"

@@ -10,10 +10,10 @@ import pytest
 from onnx import parser
 
 from tensortriage.engines.base import Limits
-from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.process import interpreters, workers
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import EngineCrashed, EngineMissing, StoreError
+from tensortriage_engines.openvino.engine import OpenVinoEngine
 from tensortriage_worker import exchange, supervisor
 
 pytestmark = pytest.mark.lengthy

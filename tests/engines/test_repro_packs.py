@@ -18,7 +18,6 @@ from onnx import parser
 
 from tensortriage.engines.base import Limits
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.reduce.repro.engine_half import engine_half
@@ -28,6 +27,7 @@ from tensortriage.reduce.repro.repro_script import script
 from tensortriage.reduce.repro.repro_texts import TextFacts
 from tensortriage.runs.lab import Lab
 from tensortriage_engines.install.environments import environments
+from tensortriage_engines.openvino.engine import OpenVinoEngine
 
 pytestmark = pytest.mark.lengthy
 

@@ -30,7 +30,6 @@ from tensortriage_worker.supervisor import resident_bytes
 ADAPTERS = {
     "function": "tensortriage_worker.function_adapter",
     "onnxruntime": "tensortriage_worker.onnxruntime.adapter",
-    "openvino": "tensortriage_worker.openvino_adapter",
     "script": "tensortriage_worker.script_adapter",
 }
 _LIBC = ctypes.CDLL(None)

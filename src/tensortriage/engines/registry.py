@@ -27,15 +27,11 @@ from tensortriage_worker.silence import APART
 GROUP = "tensortriage.engines"
 """Entry-point group under which other packages register engine classes."""
 
-FILES_GROUP = "tensortriage.engines.files"
-"""Entry-point group of classes of this distribution that are a built-in engine where a file is given."""
-
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "onnxruntime": "tensortriage.engines.onnxruntime.in_place:EmbeddedOnnxRuntime",
         "float64": "tensortriage.engines.float64.engine:Float64Engine",
         "emulate": "tensortriage.engines.emulate:EmulateEngine",
-        "openvino": "tensortriage.engines.openvino:OpenVinoEngine",
         "script": "tensortriage.engines.script:ScriptEngine",
     }
 )
@@ -178,8 +174,7 @@ def _resolve(spec: EngineSpec) -> Callable[..., Engine]:
         if name in apart.IN_PROCESS:
             return apart.engine_class(name)
     if name in BUILT_IN:
-        point = registered(FILES_GROUP).get(name) if "file" in spec.options else None
-        module, _, attribute = (point.value if point and point.distribution == OWN else BUILT_IN[name]).partition(":")
+        module, _, attribute = BUILT_IN[name].partition(":")
         try:
             return cast(Callable[..., Engine], getattr(importlib.import_module(module), attribute))
         except ImportError as error:

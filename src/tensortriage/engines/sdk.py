@@ -56,7 +56,6 @@ from tensortriage.values.first_use import on_first_use
 from tensortriage.values.spec import ValueSpec as ValueSpec
 
 if TYPE_CHECKING:
-    from tensortriage.engines.openvino import OpenVinoEngine as OpenVinoEngine
     from tensortriage.model.ir.graph import Graph as Graph
     from tensortriage.model.mixed_precision.convert_precision import convert as convert
     from tensortriage.model.model import Model as Model

@@ -50,10 +50,11 @@ class EntryPoint(NamedTuple):
 
 
 def registered(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a group by name, in order of names; of one name, that of the first distribution."""
+    """Return the entry points of a group by name, in order of names; of one name our own, else the first found."""
     found: dict[str, EntryPoint] = {}
     for name, value, distribution in _registered(group):
-        found.setdefault(name, EntryPoint(name, value, distribution))
+        if name not in found or distribution == OWN:
+            found[name] = EntryPoint(name, value, distribution)
     return dict(sorted(found.items()))
 
 

@@ -7,9 +7,8 @@ import pytest
 
 from diagnosing import CHAIN_FEED, ask, softmax_chain, step
 from models import write
-from tensortriage.engines import openvino
 from tensortriage.engines.capabilities import RunsGivenEngines
-from tensortriage.engines.openvino import OpenVinoEngine
+from tensortriage_engines.openvino import engine as openvino
 
 pytest.importorskip("openvino")
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
@@ -20,10 +19,10 @@ def plain(options):
     return {key: value for key, value in options.items() if key != OPTION}
 
 
-class GivenEngine(OpenVinoEngine, RunsGivenEngines):
+class GivenEngine(openvino.OpenVinoEngine, RunsGivenEngines):
     """OpenVINO with an option that names another model, which it then runs whatever it is handed."""
 
-    options = {**OpenVinoEngine.options, OPTION: "the file"}  # noqa: RUF012
+    options = {**openvino.OpenVinoEngine.options, OPTION: "the file"}  # noqa: RUF012
 
     def without_file(self, options):
         return plain(options) if OPTION in options else None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensortriage.engines.openvino import _without_numbers
+from tensortriage_engines.openvino.engine import _without_numbers
 from tensortriage_polygraphy.lint.lint_report import _core
 from tensortriage_worker.onnxruntime.values import reason
 

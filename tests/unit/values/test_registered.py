@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tensortriage.values.registered import EntryPoint, registered
+from tensortriage.values.registered import OWN, EntryPoint, registered
 
 GROUP = "some.group"
 
@@ -51,10 +51,12 @@ def test_a_distribution_that_is_there_twice_is_the_first(distribution):
     assert {name: each.value for name, each in registered(GROUP).items()} == {"one": "m:new"}
 
 
-def test_of_two_distributions_with_one_name_the_first_counts(distribution):
+def test_of_two_distributions_with_one_name_ours_counts_and_else_the_first(distribution):
     distribution("package", "[some.group]\none = m:mine\n")
     distribution("another", "[some.group]\none = m:other\n", behind=True)
     assert registered(GROUP)["one"].distribution == "package"
+    distribution("package", "[tensortriage.engines]\nmnn = m:mine\n")
+    assert registered("tensortriage.engines")["mnn"].distribution == OWN
 
 
 def test_odd_folders_are_passed_over(distribution, tmp_path):

@@ -49,7 +49,7 @@ def test_adapters_travel_with_the_modules_that_they_need_alone(repro):
     half = engine_half(EngineSpec.parse("onnxruntime:threads=1"), repro, Limits())
     assert "tensortriage_worker/onnxruntime/adapter.py" in half.files
     assert "tensortriage_worker/onnxruntime/__init__.py" in half.files
-    assert not any(name.endswith(("supervisor.py", "openvino_adapter.py")) for name in half.files)
+    assert not any(name.endswith(("supervisor.py", "function_adapter.py")) for name in half.files)
     assert half.any_model
 
 

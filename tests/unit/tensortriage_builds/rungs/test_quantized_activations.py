@@ -7,10 +7,10 @@ import pytest
 
 from machine import exact_int8
 from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
+from tensortriage_engines.openvino.engine import OpenVinoEngine
 
 pytest.importorskip("openvino")
 TERMS, COLUMNS, BLOCK = 256, 64, 32

@@ -323,7 +323,7 @@ def test_a_command_that_was_killed_between_old_and_new_leaves_the_old(data, work
 @pytest.mark.parametrize("name", ["iree", "litert", "mnn", "ncnn", "openvino", "rknn", "tvm"])
 def test_adapters_refuse_what_is_older_than_recipes_offer(name, monkeypatch):
     module = {
-        "openvino": "tensortriage_worker.openvino_adapter",
+        "openvino": "tensortriage_engines.openvino.worker.adapter",
         "rknn": "tensortriage_engines.rknn.worker.toolkit",
     }.get(name, f"tensortriage_engines.{name}.worker.adapter")
     library = importlib.import_module(module)._LIBRARY

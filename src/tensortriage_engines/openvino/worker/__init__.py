@@ -1,0 +1,1 @@
+"""The half of it that runs in the worker's Python."""
