@@ -11,19 +11,15 @@ its budget: a feature that needs more lines takes as many out, or stands beside 
 
 import argparse
 import ast
-import io
 import sys
-import tokenize
 from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = (ROOT / "src", ROOT / "worker")
 CORE = ("tensortriage", "tensortriage_worker")
-CORE_BUDGET = 48_330
+CORE_BUDGET = 48_050
 """Lines of code that the core may have. Who takes lines out lowers it."""
-
-_NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
 def main() -> None:
@@ -35,6 +31,8 @@ def main() -> None:
     paths = PRODUCT if arguments.check else arguments.paths
     rows, sums = dict[str, Counter[str]](), dict[str, Counter[str]]()
     for path in (found for root in paths for found in sorted(root.resolve().rglob("*.py"))):
+        if arguments.check and package_of(path) not in CORE:
+            continue
         text = path.read_text(encoding="utf-8")
         counted = {"code": lines_of_code(text), "lines": text.count("\n"), "files": 1}
         row, package = (str(path) if arguments.by_file else row_of(path)), package_of(path)
@@ -72,24 +70,22 @@ def row_of(path: Path) -> str:
 
 
 def lines_of_code(text: str) -> int:
-    """Return how many lines of a module's text hold code."""
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in _NO_CODE:
-            lines.update(range(token.start[0], token.end[0] + 1))
+    """Return how many lines of a module's text hold code: of those in texts of several lines, also empty ones."""
+    written = {number for number, line in enumerate(text.split("\n"), 1) if line.strip() and line.lstrip()[0] != "#"}
+    texts, others = set[int](), set[int]()
     for node in ast.walk(ast.parse(text)):
-        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            lines.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-        elif documented:
-            for each in node.body:  # attribute docstrings as well
-                if (
-                    isinstance(each, ast.Expr)
-                    and isinstance(each.value, ast.Constant)
-                    and isinstance(each.value.value, str)
-                ):
-                    lines.difference_update(range(each.lineno, (each.end_lineno or each.lineno) + 1))
-    return len(lines)
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                others.update(_lines(node))
+            case ast.Expr(value=ast.Constant(value=str())):  # docstrings, of attributes as well
+                others.update(_lines(node))
+            case ast.Constant(value=str() | bytes()) | ast.JoinedStr():
+                texts.update(_lines(node))
+    return len((written | texts) - others)
+
+
+def _lines(node: ast.expr | ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 if __name__ == "__main__":

@@ -114,21 +114,3 @@ def test_answers_of_a_case_are_read_and_kept_by_the_lab_alone():
                 if owner in ("case", "_case") and not place.startswith("runs/"):
                     reaching.add(place)
     assert reaching == set()
-
-
-MOST_PARAMETERS = 6
-
-
-def test_no_signature_is_longer_than_can_be_kept_in_mind():
-    """What belongs together is one value. Fields of dataclasses, and so of requests, are as many as there are."""
-    longer = set()
-    for file in FILES:
-        package = next(package for package in PACKAGES if file.is_relative_to(package))
-        place = file.relative_to(package if package is PACKAGES[0] else package.parent).as_posix()
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-                own = bool(given) and given[0].arg in ("self", "cls")
-                if len(given) - own > MOST_PARAMETERS:
-                    longer.add(f"{place} {node.name}")
-    assert longer == set()
