@@ -58,4 +58,4 @@ def test_a_core_above_its_budget_is_an_error(lines, monkeypatch, capsys, budget,
             lines.main()
     else:
         lines.main()
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["7", "7", "14"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["7"]
