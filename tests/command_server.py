@@ -9,6 +9,7 @@ import functools
 import importlib
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -19,7 +20,7 @@ import time
 from pathlib import Path
 
 import forked_workers
-from forked_workers import at_start, become, end, memory_file
+from forked_workers import PIPES, PLACES, at_start, become, end, memory_file
 
 PRELOADED = (
     "onnx",
@@ -34,6 +35,8 @@ PRELOADED = (
     "tensortriage.workflows.edits.convert",
     "tensortriage.workflows.reduce",
 )
+OURS = (["-m", "tensortriage"], ["-c", "from tensortriage.cli import main; main()"])
+"""How commands start others, after the interpreter."""
 WITH_TORCH = ("torch_warmed",)
 _ENVIRONMENT = at_start(os.environ)
 BEGIN = "import sys; sys.path.insert(0, {!r}); from command_server import serve; serve({}, {!r})"
@@ -137,12 +140,12 @@ def serve(lines, names):
                 message, descriptors, _, _ = socket.recv_fds(key.fileobj, 16, 8)
                 if not message:
                     return
-                _begin(message, descriptors, lines, kept, torch)
+                _begin(message, descriptors, lines, relay, kept, torch)
                 for each in descriptors:
                     os.close(each)
 
 
-def _begin(message, descriptors, lines, kept, torch):
+def _begin(message, descriptors, lines, relay, kept, torch):
     request = _read(descriptors[0])
     if message == b"worker" and request["kind"] == "torch" and torch is not None:
         socket.send_fds(torch().worker_line, [message], descriptors)
@@ -153,7 +156,7 @@ def _begin(message, descriptors, lines, kept, torch):
         os.close(descriptors[0])
         if message == b"worker":
             forked_workers.worker(descriptors[1:], request["environment"], kept)
-        _watch(request, *descriptors[1:])
+        _watch(request, relay, *descriptors[1:])
 
 
 def _torch_server():
@@ -170,19 +173,81 @@ def _reap(number, frame):
             pass
 
 
-def _watch(request, stdin, stdout, stderr, ended):
+def _watch(request, relay, stdin, stdout, stderr, ended):
     """Start the command, and tell its number and how it ended."""
     command = os.fork()
     if command == 0:
         os.close(ended)
         words, cwd, environment = (request[name] for name in ("words", "cwd", "environment"))
+        if request.get("session"):
+            os.setsid()
         become(["-c", *words], (stdin, stdout, stderr), cwd, environment, buffered=True)
+        if not os.environ.get(forked_workers.FRESH):
+            _Commanding.line = relay
+            subprocess.Popen = _Commanding
         end(_main)
     for place in (0, 1, 2, stdin, stdout, stderr):
         os.close(place)
     os.write(ended, f"{command} ".encode())
     os.write(ended, str(os.waitpid(command, 0)[1]).encode())
     os._exit(0)
+
+
+class _Commanding(subprocess.Popen):
+    """Has the server fork the commands that a command starts, as batches and searches do, and anything else as usual.
+
+    Such a process is the server's child: how it ended is read from a pipe.
+    """
+
+    line = None
+    _ended = None
+
+    def _execute_child(self, args, *rest):
+        given = dict(zip(PLACES, rest, strict=False))
+        environment = given["env"] or dict(os.environ)
+        words = _words_of(args)
+        if words is None or given["pass_fds"] or at_start(environment) != _ENVIRONMENT:
+            return super()._execute_child(args, *rest)
+        self._ended, end = os.pipe()
+        streams = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
+        streams = [own if stream == -1 else stream for own, stream in enumerate(streams)]
+        request = {
+            "words": words, "cwd": str(given["cwd"] or os.getcwd()), "environment": environment,
+            "session": given["start_new_session"],
+        }  # fmt: skip
+        with memory_file(request) as body:
+            socket.send_fds(self.line, [b"run"], [body, *streams, end])
+        os.close(end)
+        self.pid = int(b"".join(iter(lambda: os.read(self._ended, 1).strip(), b"")))
+        self._child_created = True
+        self._close_pipe_fds(*(given[name] for name in PIPES))
+        return None
+
+    def _internal_poll(self, *rest, **named):
+        if self._ended is None:
+            return super()._internal_poll(*rest, **named)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._wait(0)
+        return self.returncode
+
+    def _wait(self, timeout):
+        if self._ended is None:
+            return super()._wait(timeout)
+        if self.returncode is None:
+            if not select.select([self._ended], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            self.returncode = os.waitstatus_to_exitcode(int(os.read(self._ended, 16)))
+            os.close(self._ended)
+        return self.returncode
+
+
+def _words_of(args):
+    """Return the words of a command line of ours; None for another."""
+    if not isinstance(args, list | tuple) or not args or args[0] != sys.executable:
+        return None
+    words = [str(word) for word in args[1:]]
+    words = words[words[:1] == ["-P"] :]
+    return words[2:] if words[:2] in OURS else None
 
 
 def _main():

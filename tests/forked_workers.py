@@ -28,6 +28,13 @@ AT_START = ("PYTHON", "LANG", "LC_", "LD_", "OMP_", "OPENBLAS_", "COVERAGE_")
 """Beginnings of the variables that are read once, when an interpreter or a library starts."""
 FRESH = "TRIAGE_FRESH_COMMANDS"
 """Set where every process is to be an interpreter of its own."""
+PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+PLACES = (
+    *("executable", "preexec_fn", "close_fds", "pass_fds", "cwd", "env", "startupinfo", "creationflags", "shell"),
+    *PIPES,
+    *("restore_signals", "gid", "gids", "uid", "umask", "start_new_session"),
+)
+"""What `subprocess.Popen` hands to the method that starts the child, in order."""
 _wanted = threading.local()
 
 
@@ -160,11 +167,7 @@ class _Forking(subprocess.Popen):
     """Starts a worker's engine process as a fork of this one, and anything else as usual."""
 
     def _execute_child(self, args, *rest):
-        places = (
-            "executable preexec_fn close_fds pass_fds cwd env startupinfo creationflags shell p2cread p2cwrite c2pread "
-            "c2pwrite errread errwrite"
-        )
-        given = dict(zip(places.split(), rest, strict=False))
+        given = dict(zip(PLACES, rest, strict=False))
         environment = given["env"] or dict(os.environ)
         if not _is_engine(args) or at_start(environment) != at_start(os.environ):
             return super()._execute_child(args, *rest)
@@ -173,7 +176,7 @@ class _Forking(subprocess.Popen):
         if self.pid == 0:
             _engine(args, streams, given["cwd"], environment)
         self._child_created = True
-        self._close_pipe_fds(*(given[name] for name in places.split()[-6:]))
+        self._close_pipe_fds(*(given[name] for name in PIPES))
         return None
 
 
