@@ -1,8 +1,6 @@
 """What a disk or a stranger did to a case between two commands is noticed, and asked for again."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,10 +15,7 @@ WORDS = [
 
 
 def diagnose(folder):
-    command = [sys.executable, "-c", "from tensortriage.cli import main; main()", *map(str, WORDS), "--json"]
-    done = subprocess.run(
-        [*command, "--case", str(folder)], cwd=folder.parent, capture_output=True, text=True, check=False
-    )
+    done = triage(*WORDS, "--json", "--case", folder, cwd=folder.parent)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["verdict"]
 
@@ -45,9 +40,8 @@ def test_a_planted_link_is_not_written_through(tmp_path):
     (tmp_path / "mine").write_text("mine")
     for name in (".r.html.partial", ".report.html.partial"):
         (case / name).symlink_to(tmp_path / "mine")
-    command = [sys.executable, "-c", "from tensortriage.cli import main; main()", "report", str(case)]
     for name in ("r.html", "report.html"):
-        subprocess.run([*command, "-o", str(case / name)], cwd=tmp_path, capture_output=True, check=True)
+        assert triage("report", case, "-o", case / name, cwd=tmp_path).returncode == 0
         assert "<html" in (case / name).read_text()
     assert (tmp_path / "mine").read_text() == "mine"
 

@@ -3,12 +3,12 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+import running_cli
 
 ov = pytest.importorskip("openvino")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -19,11 +19,8 @@ pytestmark = [pytest.mark.lengthy, pytest.mark.unbudgeted]
 def triage(folder, command, file, *words, model=MODEL, inputs=INPUTS):
     """Return exit code and messages of a command."""
     target = f"openvino:file={file},precision=fp32"
-    asked = [command, str(model), "--inputs", str(inputs), "--target", target, *words]
-    done = subprocess.run(
-        [sys.executable, "-m", "tensortriage", *asked],
-        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    asked = [command, model, "--inputs", inputs, "--target", target, *words]
+    done = running_cli.triage(*asked, cwd=folder)
     return done.returncode, done.stdout + done.stderr
 
 
