@@ -113,6 +113,7 @@ class _Way:
 
 def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
     """Yield transforms of a tensor and their residuals, until one leaves none."""
+    nearest = _Way((), np.inf)
     for before, made in _rearranged(name, mine, theirs):
         if made.shape != theirs.shape:
             continue
@@ -120,6 +121,7 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
         yield found
         if found.residual <= EXACT:
             return
+        nearest = min(nearest, found, key=lambda way: way.residual)
     copied = part_of(name, mine, theirs)
     if mine.shape == theirs.shape:
         if copied:
@@ -127,8 +129,9 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
             return
         known = candidates(name, mine)
         data = [each for each in known.numbers if each.kind == "gamma"]
-        for transform in (*token_candidates({name: mine}), *data, *known.others):
-            found = _with_numbers(name, (transform,), np.asarray(transform.apply({name: mine})[name]), theirs)
+        types = [(*nearest.before, each) for each in known.others if each.kind == "dtype" and nearest.before]
+        for steps in (*((each,) for each in (*token_candidates({name: mine}), *data, *known.others)), *types):
+            found = _with_numbers(name, steps, np.asarray(composed(steps, {name: mine})[name]), theirs)
             yield found
             if found.residual <= EXACT:
                 return

@@ -103,7 +103,7 @@ def renormalizations(least: np.ndarray, most: np.ndarray) -> Iterator[Renormaliz
     """
     channels = len(least)
     ends = ((least, most), (least[::-1], most[::-1]))  # channels may be in the other order as well
-    for by in USUAL:
+    for by in USUAL[1:]:  # to numbers from 0 to 1 again changes nothing
         mean, deviation = by.of_channels(channels)
         yield _made(f"normalized once more, to {by.words}", 1 / deviation, -mean / deviation)
         yield _made(f"not normalized to {by.words}", deviation, mean)

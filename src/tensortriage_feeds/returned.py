@@ -35,7 +35,7 @@ from tensortriage.diagnose.sdk import (
     rung,
 )
 from tensortriage_feeds.arrays.mixtures import decided, limited, mixed
-from tensortriage_feeds.arrays.numbers import CLEARER, Returned, counted_from, other_numbers, reread
+from tensortriage_feeds.arrays.numbers import CLEARER, Returned, counted_from, elsewhere, other_numbers, reread
 from tensortriage_feeds.arrays.places import other_places
 from tensortriage_feeds.arrays.rules import other_rules
 from tensortriage_feeds.rungs import as_given
@@ -44,7 +44,6 @@ from tensortriage_feeds.transforms import Tensors
 QUESTION = "does the target return what the model computes?"
 _MOST_DECIMALS = 7
 _UNFILLED = Returned("left at 0 (memory that is never filled)", "copy all of that output: every row, and to its end")
-_ORDER = "return that output in the order of the model"
 _NO_KNOWN = "changed in no known way: the program does the same to right numbers that a model returns as constants"
 _LEAST = 4
 """Elements that an output has at least, for a change to be no chance."""
@@ -103,9 +102,7 @@ def returned_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | N
         made = inv.deployed(result.feed)
     except TriageError:
         return None
-    moved = {
-        name: Returned(f"the model's in other places ({how.sentence})", _ORDER) for name, how in evidence.moved.items()
-    }
+    moved = {name: elsewhere(how.sentence) for name, how in evidence.moved.items()}
     found = made_by_program(inv, result.feed, right, made, wrong, moved=moved)
     found = {name: moved.get(name, change) for name, change in found.items()}
     inv.record.answered(QUESTION, f"no: {in_words(found)}" if found else "yes, as far as is known")
@@ -138,7 +135,7 @@ def made_by_program(
     found: Mapping[str, Returned] = changes(right, made, wrong)
     if not found and set(wrong) <= moved.keys():
         found = {name: moved[name] for name in wrong}
-    of_rows = any("along axis 0" in each.words for each in found.values())
+    of_rows = any("axis 0" in each.words for each in found.values())
     if of_rows and _computes_rows_apart(inv, feed, right) and not _changes_constants(inv, feed, right, made, wrong):
         return {}  # rows of the input in that order give the same
     if found:

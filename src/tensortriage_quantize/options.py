@@ -13,6 +13,7 @@ from tensortriage.sdk import (
     Teller,
     UsageError,
     answer,
+    count,
     error_size,
     flag,
     magnitude,
@@ -159,12 +160,12 @@ class EightBitOptions:
 
 def lines(result: "QuantizeResult") -> list[str]:
     """Return a result as lines of text."""
-    shown = {True: "the calibration samples themselves", False: f"{len(result.held_out)} held-out samples"}
+    shown = {True: "the same", False: count(len(result.held_out), "held-out sample")}
     found = [
         f"{result.model} -> {result.output}",
         f"  {result.precision}, {len(result.quantized)} nodes quantized"
         + (f", {len(result.kept)} kept in float" if result.kept else "")
-        + f"; calibrated on {len(result.samples)} samples ({result.inputs} data), judged by "
+        + f"; calibrated on {count(len(result.samples), 'sample')} ({result.inputs} data), judged by "
         + shown[result.held_out == result.samples],
     ]
     for tried in result.tried:

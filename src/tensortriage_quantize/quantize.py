@@ -27,7 +27,7 @@ from tensortriage.precision.sdk import (
     require_numbers,
     sqnr_db,
 )
-from tensortriage.sdk import DataError, ModelError, error_size, magnitude, model_to_edit
+from tensortriage.sdk import DataError, ModelError, count, error_size, magnitude, model_to_edit
 from tensortriage_quantize.calibration.calibrated_model import (
     Calibration,
     ModelQuantizer,
@@ -246,9 +246,9 @@ def _chosen(request: QuantizeRequest, model: Model, best: Way, kept: Collection[
         return _Chosen(best.tried, best.quantizer, best.model, ())
     made = best.quantizer.quantized({*kept, *sensitive})
     outputs = outputs_of(made, [sample.feed for sample in judges.samples], judges.lab)
-    count = sum(model.graph.node(name).op_type in request.options.op_types for name in sensitive)
+    left = sum(model.graph.node(name).op_type in request.options.op_types for name in sensitive)
     found = judges.of(outputs)
-    tried = Tried(best.tried.calibration, best.tried.quantized - count, found.errors, found.metric)
+    tried = Tried(best.tried.calibration, best.tried.quantized - left, found.errors, found.metric)
     return _Chosen(tried, best.quantizer, made, sensitive)
 
 
@@ -297,5 +297,5 @@ def _notices(ways: Ways, samples: Sequence[Feed], held_out: Sequence[Feed]) -> I
     if all(feed.origin.value == "random" for feed in samples):
         yield "calibrated on random data: the ranges mean nothing for real inputs; give samples with --inputs"
     if held_out is samples or list(held_out) == list(samples):
-        yield f"judged by the {len(samples)} calibration sample(s) themselves: give more, or others with --holdout"
+        yield f"judged by what calibrates it, {count(len(samples), 'sample')}: give more, or others with --holdout"
     yield from (f"{word} was left out: {why}" for word, why in ways.refused.items())

@@ -29,6 +29,7 @@ class Row:
         note: The decision of an ArgMax, a TopK or a suppression of boxes, in words, where the tensor depends on one.
             The metrics then compare with the reference's results for the target's decision.
         module: Module of the source network that the node comes from, with class and line; empty when unknown.
+        retyped: The target's type and the model's, in words, where they differ.
     """
 
     value: str
@@ -40,6 +41,7 @@ class Row:
     figure: float | None = None
     note: str = ""
     module: str = ""
+    retyped: str = ""
 
     @property
     def is_rms(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
 
 
 def require_numbers(outputs: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> None:
@@ -58,6 +59,16 @@ def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndar
         if kinds[0].is_float != kinds[1].is_float:
             return f"output '{name}' is {kinds[1].label} on the target, {kinds[0].label} on the reference"
     return ""
+
+
+def retyped(declared: Iterable[ValueSpec], outputs: Mapping[str, np.ndarray]) -> dict[str, str]:
+    """Return the outputs of another type than declared, by name, with both types in words; equal numbers are equal."""
+    made = {name: DType.from_numpy(array.dtype) for name, array in outputs.items()}
+    return {
+        spec.name: f"is {made[spec.name].label}, which the model declares as {spec.dtype.label}"
+        for spec in declared
+        if spec.dtype is not None and made.get(spec.name, spec.dtype) is not spec.dtype
+    }
 
 
 def is_constant(array: np.ndarray) -> bool:

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from tensortriage.errors import UsageError
 
 _ELLIPSIS = "…"
+_CLAUSES = re.compile(r"(?<=; )(?![^()]*\))|(?<=\. )(?=[A-Z])")
+"""Where a clause of a sentence begins that stands in no parentheses."""
+_REST = "(more in the report)"
 
 
 def shorten(text: str, width: int) -> str:
@@ -27,6 +30,28 @@ def shorten(text: str, width: int) -> str:
         return _ELLIPSIS[:width]
     tail = width // 2
     return text[: width - tail - 1] + _ELLIPSIS + text[len(text) - tail :]
+
+
+def abridged(text: str, width: int) -> str:
+    """Return a sentence whole, or of more than ``width`` characters the first clauses and those that name a cure.
+
+    A clause that is longer by itself is cut in the middle, for names are long in it.
+
+    Example:
+        >>> abridged("Mul is wrong; it is off by 3 % on all feeds; it is one of 4. Cure: take Div", 56)
+        'Mul is wrong; Cure: take Div (more in the report)'
+    """
+    if len(text) <= width:
+        return text
+    clauses = [shorten(clause, width // 2) for clause in _CLAUSES.split(shorten(text, 4 * width))]
+    cures = [clause for clause in clauses[1:] if clause.lower().startswith("cure:")][:1]
+    left = width - len(_REST) - sum(map(len, cures))
+    kept = []
+    for clause in clauses:
+        if clause in cures or (left := left - len(clause)) < 0:
+            break
+        kept.append(clause)
+    return "".join([*kept, *cures]).rstrip("; ") + f" {_REST}"
 
 
 def magnitude(value: float | None, digits: int = 3) -> str:

@@ -149,7 +149,7 @@ def _by_engine(
         reference=reference,
         target=target,
         limits=request.limits,
-        input_paths=tuple(request.feeding.paths),
+        input_paths=request.feeding.words,
         batch_bytes=request.batch_bytes,
     )
 

@@ -168,7 +168,7 @@ def _asking(
         target=usable(request.target, limits=request.limits, anew=True),
         tolerance=request.tolerance,
         limits=request.limits,
-        input_paths=tuple(request.feeding.paths),
+        input_paths=request.feeding.words,
         batch_bytes=request.batch_bytes,
     )
     engine_request = EngineRequest(

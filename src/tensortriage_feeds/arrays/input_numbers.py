@@ -118,6 +118,7 @@ def rounded(name: str, array: np.ndarray) -> Iterator[Transform]:
         "int8": ("was read as signed bytes: from 128 on numbers are negative", lambda x: _wrapped(x, np.int8)),
         "integers": ("was cut to whole numbers", np.trunc),
         "255ths": ("was cut to 255ths, as bytes hold numbers from 0 to 1", lambda x: _wrapped(x * 255, np.uint8) / 255),
+        "255ths-rounded": ("was rounded to 255ths", lambda x: np.clip(np.rint(x * 255.0), 0, 255) / 255),
         "fp16": ("was rounded to fp16", _halved),
     }
     for word, (words, change) in ways.items():

@@ -23,6 +23,11 @@ class Returned(NamedTuple):
     cure: str
 
 
+def elsewhere(order: str) -> Returned:
+    """Return that an output is the model's in another order, which is given in words."""
+    return Returned(f"the model's in other places ({order})", "return that output in the order of the model")
+
+
 def other_numbers(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
     """Yield what other numbers an output has: of another type in memory, integers, of another unit.
 

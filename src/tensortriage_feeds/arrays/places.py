@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage.diagnose.sdk import EQUAL_IN_FP32, rms_error
-from tensortriage_feeds.arrays.numbers import Returned
+from tensortriage.diagnose.sdk import EQUAL_IN_FP32, order_words, rms_error
+from tensortriage_feeds.arrays.numbers import Returned, elsewhere
 
 ALIGNED = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Lengths of which engines and cameras make the rows of their buffers a multiple."""
@@ -15,8 +15,6 @@ _LEAST_ROWS = 2
 _LEAST = 4
 """Numbers below which places may agree by chance."""
 _MOST_SLICES = 4096
-_FEW = 12
-"""Slices whose order is told one by one."""
 
 
 def other_places(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
@@ -42,7 +40,7 @@ def other_places(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
             "copy all of that output: the number of its elements times the bytes of one",
         )
     if (order := moved_slices(right, made)) is not None:
-        yield Returned(order, "take each number by its index in the model's output, or move them back")
+        yield elsewhere(order)
 
 
 def pitch(right: np.ndarray, made: np.ndarray) -> tuple[int, int] | None:
@@ -95,13 +93,7 @@ def moved_slices(right: np.ndarray, made: np.ndarray) -> str | None:
         order = order_of(np.moveaxis(right, axis, 0), np.moveaxis(made, axis, 0)) if 2 < size <= _MOST_SLICES else None
         if order is None or np.array_equal(order, np.arange(size)[::-1]):
             continue
-        step = int(order[0])
-        if np.array_equal(order, np.roll(np.arange(size), -step)):
-            by = -step if step <= size // 2 else size - step
-            return f"the model's moved by {by} along axis {axis}, around its end"
-        places = ", ".join(f"{at} holds {source}" for at, source in enumerate(order) if at != source)
-        told = f": {places}" if np.count_nonzero(order != np.arange(size)) <= _FEW else ""
-        return f"the model's with indices of axis {axis} in another order{told}"
+        return f"slices of axis {axis} are {order_words(order)}"
     return None
 
 

@@ -5,15 +5,14 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.diagnose.sdk import EQUAL_IN_FP32, rms_error
-from tensortriage_feeds.arrays.numbers import CLEARER, Returned
+from tensortriage.diagnose.sdk import EQUAL_IN_FP32, reversed_along, rms_error, swapped
+from tensortriage_feeds.arrays.numbers import CLEARER, Returned, elsewhere
 from tensortriage_feeds.transforms import Tensors
 
 _LEAST = 4
 """Elements that an output has at least, for a rule to be no chance."""
 _LINKED = 1e-4
 """Relative error of scores whose logits are computed back from fp32, where they are near 0 or 1."""
-_PLACES = "return that output in the order of the model"
 _RULE = "return the model's own indices, or let the model compute them by the rule that is meant"
 
 
@@ -34,7 +33,7 @@ def other_rules(name: str, right: Tensors, made: np.ndarray) -> Iterator[Returne
         yield from _along(own, made, axis)
     for one, other in itertools.combinations(range(own.ndim), 2):
         if own.shape[one] == own.shape[other] and _equal(np.swapaxes(own, one, other), made):
-            yield Returned(f"the model's with axes {one} and {other} exchanged", _PLACES)
+            yield elsewhere(swapped(one, other))
     if own.dtype.kind == "f" and made.dtype.kind == "f":
         yield from _linked(own.astype(np.float64), made.astype(np.float64))
 
@@ -64,11 +63,11 @@ def _along(own: np.ndarray, made: np.ndarray, axis: int) -> Iterator[Returned]:
     for words, at in {"first": 0, "last": own.shape[axis] - 1}.items():
         one = np.broadcast_to(np.take(own, [at], axis), own.shape)
         if np.ptp(one) and _equal(one, made):
-            yield Returned(f"the {words} index of the model's along axis {axis}, everywhere", _PLACES)
+            yield elsewhere(f"the {words} index of axis {axis} is everywhere along it")
     if _equal(np.flip(own, axis), made):
-        yield Returned(f"the model's, reversed along axis {axis} (the last first)", _PLACES)
+        yield elsewhere(reversed_along(axis))
     elif _equal(np.sort(own, axis), np.sort(made, axis)) and not _equal(own, made):
-        yield Returned(f"the model's in another order along axis {axis}, each of its numbers there once", _PLACES)
+        yield elsewhere(f"axis {axis} is in another order, each of its numbers there once")
 
 
 def _equal(one: np.ndarray, other: np.ndarray) -> bool:

@@ -1,8 +1,10 @@
 """Baselines as lines for people: each model on each target, and a summary."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 
 from tensortriage.sdk import count, duration, printable
+from tensortriage_fleet.baseline.request import FOLDER
 from tensortriage_fleet.baseline.result import BaselineEntry, BaselineResult, EntryOutcome
 
 WORDS: Mapping[EntryOutcome, str] = {
@@ -16,9 +18,9 @@ WORDS: Mapping[EntryOutcome, str] = {
     EntryOutcome.NOT_CHECKED: "not run",
 }
 CURES: Mapping[EntryOutcome, str] = {
-    EntryOutcome.CHANGED: "accept with: triage baseline update --yes",
-    EntryOutcome.NEW: "triage baseline save FOLDER_OR_FILES --targets ENGINE",
-    EntryOutcome.GONE: "remove its baseline with: triage baseline update --yes",
+    EntryOutcome.CHANGED: "accept with: triage baseline update{} --yes",
+    EntryOutcome.NEW: "triage baseline save{} FOLDER_OR_FILES --targets ENGINE",
+    EntryOutcome.GONE: "remove its baseline with: triage baseline update{} --yes",
 }
 
 
@@ -52,9 +54,10 @@ def closing_lines(result: BaselineResult) -> Iterator[str]:
     )
     kept = sum(entry.kept for entry in result.entries)
     models = len({entry.model for entry in result.entries})
+    folder = "" if result.folder == str(FOLDER) else f" --baseline {shlex.quote(result.folder)}"
     known = f", {kept} known from earlier" if kept else ""
-    targets = count(len(result.entries), "target")
+    targets = count(len({entry.target for entry in result.entries}), "target")
     yield f"{count(models, 'model')}, {targets}: {counts}; {duration(result.seconds)}{known}"
     for outcome, cure in CURES.items():
         if result.count_of(outcome):
-            yield f"  {WORDS[outcome]}: {cure}"
+            yield f"  {WORDS[outcome]}: {cure.format(folder)}"

@@ -17,7 +17,7 @@ from tensortriage.precision.sdk import (
     identity_of,
     sums_in_int16,
 )
-from tensortriage.sdk import digest
+from tensortriage.sdk import count, digest
 from tensortriage_quantize.calibration.calibrated_model import Calibration, ModelQuantizer, QuantizeOptions
 from tensortriage_quantize.calibration.calibration_search import FOLD, Judging, calibrated, hold_out
 from tensortriage_quantize.calibration.operand_ranges import require_numbers_in
@@ -34,9 +34,8 @@ def held_out(samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Sa
     calibrating, judging = hold_out(samples)
     if len(samples) < FOLD:
         tell(
-            f"the {len(samples)} sample(s) that calibrate also judge, which makes the result look better: give {FOLD} "
-            f"or more and every "
-            f"{FOLD}th judges the others"
+            f"the result is judged by what calibrates it, {count(len(samples), 'sample')}, and so looks better than it "
+            f"is: give {FOLD} or more, and every {FOLD}th judges"
         )
     else:
         tell(f"{len(calibrating)} samples calibrate, {len(judging)} others judge")
@@ -69,7 +68,7 @@ def best_quantizer(
     tries = [dataclasses.replace(options, calibration=each) for each in Calibration]
     ways = calibrated(model, feeds, judging, tries=tries, lab=lab)
     word = ways.best.tried.calibration
-    tell(f"calibrated on {len(feeds)} sample(s): {word} is the best of {len(ways.found)} ways")
+    tell(f"calibrated on {count(len(feeds), 'sample')}: {word} is the best of {len(ways.found)} ways")
     return word, ways.best.quantizer
 
 

@@ -111,6 +111,26 @@ def test_tokens_and_masks_are_told(words):
     assert found.residual == 0.0
 
 
+@pytest.mark.parametrize(
+    ("through", "words"),
+    [
+        (
+            lambda x: (x * 255).astype(np.uint8) / np.float32(255),
+            "was cut to 255ths, as bytes hold numbers from 0 to 1",
+        ),
+        (lambda x: np.rint(x * 255).astype(np.float32) / 255, "was rounded to 255ths"),
+        (lambda x: x.astype(np.float16).astype(np.float32), "was rounded to fp16"),
+    ],
+)
+def test_pictures_that_passed_through_another_type_in_another_order_are_told(through, words):
+    picture = np.random.default_rng(4).random((2, 3, 16, 16), np.float32)
+    found = difference({"image": picture}, {"image": np.ascontiguousarray(through(picture)[:, ::-1])})
+    assert sentence(found.steps).endswith(
+        f"has its channels reversed (BGR for RGB, or the other way round) and {words}"
+    )
+    assert found.residual == 0.0
+
+
 def test_inputs_of_one_shape_that_are_exchanged_are_told():
     left, right = RNG.random((1, 4, 6)), RNG.random((1, 4, 6))
     found = difference({"left": left, "right": right}, {"left": right, "right": left})

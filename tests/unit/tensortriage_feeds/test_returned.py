@@ -118,9 +118,9 @@ ROWS[:, :40] = WIDE[0]
          "behind them left at 0"),
         (np.where(np.arange(360).reshape(1, 9, 40) < 90, WIDE, -7 * WIDE[:, ::-1]), "the model's in the first 90 of "
          "360 numbers, 1/4, behind them memory that is never filled"),
-        (np.roll(WIDE, 1, 1), "the model's moved by 1 along axis 1, around its end"),
-        (WIDE[:, [1, 0, 2, 3, 4, 5, 6, 7, 8]], "the model's with indices of axis 1 in another order: 0 holds 1, 1 "
-         "holds 0"),
+        (np.roll(WIDE, 1, 1), "the model's in other places (slices of axis 1 are rotated by 1)"),
+        (WIDE[:, [1, 0, 2, 3, 4, 5, 6, 7, 8]], "the model's in other places (slices of axis 1 are in another order: "
+         "0 holds 1, 1 holds 0)"),
         (np.minimum(WIDE, 2), "the model's cut off at 2"),
         (-np.sort(-WIDE, -1), "the model's sorted along axis 2, descending"),
         ((np.arange(9)[:, None] == WIDE.argmax(1)[:, None]).astype(np.float32),

@@ -126,7 +126,7 @@ RESULT = QuantizeResult(
 
 def test_a_result_is_told_with_what_there_is():
     text = "\n".join(lines(RESULT))
-    assert "2 nodes quantized; calibrated on 2 samples (real data), judged by the calibration samples" in text
+    assert "2 nodes quantized; calibrated on 2 samples (real data), judged by the same" in text
     assert [line[:11] for line in lines(RESULT) if "worst output error" in line] == ["  * entropy", "    minmax "]
     assert "metric 0.5000" in text
     assert text.endswith("output 'y': 40.0 dB on onnxruntime")

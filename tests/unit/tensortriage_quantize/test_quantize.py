@@ -66,7 +66,7 @@ def test_every_fourth_sample_judges(request_of, tmp_path):
 def test_few_samples_judge_themselves_and_it_says_so(request_of):
     found = quantize(request_of(uniform(2, 1.0)))
     assert found.samples == found.held_out
-    assert "judged by the 2 calibration sample(s) themselves" in found.notices[0]
+    assert "judged by what calibrates it, 2 samples" in found.notices[0]
 
 
 def test_samples_that_do_not_represent_the_task_are_the_named_cause(request_of, tmp_path):

@@ -23,6 +23,25 @@ def test_shorten_keeps_both_ends_and_the_width(raw: str, width: int) -> None:
         assert short == raw
 
 
+@given(st.lists(st.text("ab (;.", min_size=1)).map("; ".join), st.integers(60, 90))
+def test_abridged_sentences_fit_and_are_whole_where_they_can_be(raw: str, width: int) -> None:
+    short = text.abridged(raw, width)
+    assert short == raw if len(raw) <= width else len(short) <= width + 1
+
+
+@pytest.mark.parametrize(
+    ("raw", "short"),
+    [
+        ("Mul is wrong; " + "it is one of 40; " * 9 + "cure: take Div; it is off by 3 %",
+         "Mul is wrong; it is one of 40; it is one of 40; cure: take Div (more in the report)"),
+        ("Mul is off (" + "by 3 %; " * 9 + "in all); it is one of 4. Cure: take Div",
+         "Mul is off (by 3 %; by … 3 %; by 3 %; in all); Cure: take Div (more in the report)"),
+    ],
+)  # fmt: skip
+def test_abridged_sentences_keep_the_cause_and_the_cure(raw: str, short: str) -> None:
+    assert text.abridged(raw, 95) == short
+
+
 @pytest.mark.parametrize(
     ("value", "shown"),
     [

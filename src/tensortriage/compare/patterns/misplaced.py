@@ -181,8 +181,18 @@ def reversed_order(probe: Probe) -> PatternFinding | None:
         index = probe.places // stride % length
         if share := probe.support(probe.places + (length - 1 - 2 * index) * stride) if length > 1 else 0.0:
             facts = {"axis": axis, "reversed": True, "explained": share}
-            return PatternFinding("reordering", f"axis {axis} is in reverse order", share, facts)
+            return PatternFinding("reordering", reversed_along(axis), share, facts)
     return None
+
+
+def reversed_along(axis: int) -> str:
+    """Return in words that the order along an axis is reversed."""
+    return f"axis {axis} is in reverse order"
+
+
+def swapped(one: int, other: int) -> str:
+    """Return in words that two axes are exchanged."""
+    return f"axes {one} and {other} are swapped"
 
 
 def transposed(probe: Probe) -> PatternFinding | None:
@@ -202,7 +212,7 @@ def transposed(probe: Probe) -> PatternFinding | None:
     facts = {"axes": list(axes), "explained": best_share}
     if tuple(probe.shape[axis] for axis in axes) == probe.shape:
         moved = sorted(axis for place, axis in enumerate(axes) if place != axis)
-        how = f"axes {moved[0]} and {moved[1]} are swapped" if len(moved) == 2 else f"axes are in the order {axes}"
+        how = swapped(*moved) if len(moved) == 2 else f"axes are in the order {axes}"
         return PatternFinding("transposition", f"the target is the reference transposed: {how}", best_share, facts)
     seen = inverse(axes) if read_back else axes
     hint = f" ({_LAYOUTS[seen]})" if seen in _LAYOUTS else ""
@@ -279,7 +289,7 @@ def _reordered_along(specimen: Specimen, axis: int) -> PatternFinding | None:
         origin = sorted({int(sources[index]) for index in repeated})
         sentence = f"axis {axis} has repeated slices: {listed(repeated, size)} hold copies of "
         return PatternFinding("duplicate", sentence + listed(origin, size), share, facts)
-    return PatternFinding("reordering", f"slices of axis {axis} are {_order_words(sources)}", share, facts)
+    return PatternFinding("reordering", f"slices of axis {axis} are {order_words(sources)}", share, facts)
 
 
 def _sides(specimen: Specimen) -> tuple[np.ndarray, np.ndarray]:
@@ -303,7 +313,8 @@ def energy_rows(rows: np.ndarray) -> np.ndarray:
     return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
-def _order_words(sources: np.ndarray) -> str:
+def order_words(sources: np.ndarray) -> str:
+    """Return in what order slices are, from the index of the right slice that each holds, int64."""
     size = sources.size
     places = np.arange(size)
     moved = np.flatnonzero(sources != places)

@@ -12,7 +12,7 @@ from tensortriage.compare.judgement.within import beyond_any_share, is_lost, wit
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.compare.patterns.stored_type import stored_type
-from tensortriage.compare.reference_checks import mismatched
+from tensortriage.compare.reference_checks import mismatched, retyped
 from tensortriage.diagnose.measurements.decided import Decided, follow
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
 from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import watched
@@ -94,6 +94,7 @@ class FeedResult:
         decided: The decision, for outputs that an ArgMax, a TopK or a suppression of boxes decides. Their figures then
             compare with a reference that took the target's decisions, where these are valid.
         parts: Figures of the parts that outputs are composed of, by name, which are judged as outputs are.
+        retyped: Outputs of another type than the model declares, with both types in words.
     """
 
     feed: Feed
@@ -103,6 +104,7 @@ class FeedResult:
     within: Mapping[str, bool]
     decided: Decided | None = None
     parts: Mapping[str, Metrics] = dataclasses.field(default_factory=dict)
+    retyped: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def figures(self) -> Mapping[str, Metrics]:
@@ -233,12 +235,14 @@ class OutputFigures:
         decided: The decisions and their judgement, when outputs depend on decisions.
         judged: The user's tolerance's judgement of the tensors; empty without one.
         parts: Figures of the parts that outputs are composed of, by name.
+        retyped: Outputs of another type than the model declares, with both types in words.
     """
 
     metrics: Mapping[str, Metrics]
     decided: Decided | None = None
     judged: Mapping[str, Judgement] = dataclasses.field(default_factory=dict)
     parts: Mapping[str, Metrics] = dataclasses.field(default_factory=dict)
+    retyped: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def deployed(inv: Investigation, feed: Feed) -> OutputFigures:
@@ -285,7 +289,9 @@ def measured_outputs(
     alike = [name for name, array in golden.items() if array.shape == outputs[name].shape]
     found = compare_all(((name, outputs[name]) for name in alike), store, tolerances=inv.question.tolerances)
     parts = figures_of_parts({n: golden[n] for n in alike if n not in followed}, outputs, parts_of(inv, feed))
-    return OutputFigures({n: found.metrics.get(n) or followed[n] for n in golden}, decided, found.judged, parts)
+    figures = {n: found.metrics.get(n) or followed[n] for n in golden}
+    other = retyped((model or inv.question.target_model or inv.model).outputs, outputs)
+    return OutputFigures(figures, decided, found.judged, parts, other)
 
 
 def figures_of_parts(
@@ -315,7 +321,7 @@ def judge(inv: Investigation, feed: Feed, measured: OutputFigures, floors: Floor
         if decided is not None and name in decided.behind:
             within[name] &= decided.valid(name)
             errors[name] = max(error, *(decided.fp32[value].share for value in decided.behind[name]))
-    return FeedResult(feed, metrics, floors, errors, within, decided, parts)
+    return FeedResult(feed, metrics, floors, errors, within, decided, parts, measured.retyped)
 
 
 def noise_of(inv: Investigation) -> str:

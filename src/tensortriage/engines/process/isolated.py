@@ -266,7 +266,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         return self._conversation
 
     def _named(self, results: Sequence[Item]) -> dict[str, np.ndarray]:
-        """Return results in the model's order, and in its dtypes where nothing is lost, or raise an error."""
+        """Return results in the model's order and the engine's types, or raise an error."""
         found = {item.name: item.array for item in results}
         missing = [spec.name for spec in self.outputs if spec.name not in found]
         unknown = sorted(found.keys() - {spec.name for spec in self.outputs})
@@ -291,10 +291,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         if DType.STRING in (given, declared):
             problem = f"output '{spec.name}' is {given.label}, the model declares {declared.label}"
             raise wrong_outputs(self._title, problem)
-        if given is DType.DOUBLE and declared.is_float:  # a script that computes in float64 may say all it knows
-            return array
-        widens = given.is_float is declared.is_float and np.can_cast(array.dtype, wanted, "safe")
-        return array.astype(wanted) if widens else array  # another type is for the judge: its bytes may be right
+        return array  # another type is for the judge: its bytes may be right, and equal numbers are told of
 
 
 def _choice(row: Mapping[str, Any]) -> Choice:

@@ -22,12 +22,13 @@ from tensortriage.report.tables import Table
 from tensortriage.report.terminal.table_text import TONE_STYLES, more_line, table_lines
 from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values.printable import printable
-from tensortriage.values.text import percent, shorten
+from tensortriage.values.text import abridged, percent, shorten
 
 PLAIN_WIDTH = 100
 """Columns where there is no terminal to ask and ``COLUMNS`` is not set."""
 
-_LONGEST_TEXT = 600
+_LONGEST_TEXT = 1000
+"""Ten lines."""
 _LONGEST_HEADLINE = 200
 _INDENT = 2
 
@@ -105,7 +106,7 @@ def _show(report: Report, console: Console, sections: Collection[str] = SECTIONS
 
 
 def _text(value: str, style: str = "") -> Text:
-    return Text(shorten(printable(value), _LONGEST_TEXT), style=style, overflow="fold")
+    return Text(abridged(printable(value), _LONGEST_TEXT), style=style, overflow="fold")
 
 
 def _verdict_panel(report: Report) -> Panel:

@@ -17,10 +17,10 @@ from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
 from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_plain
-from tensortriage.values.text import count, percent, shorten
+from tensortriage.values.text import abridged, count, percent, shorten
 
 _LONGEST_NAME = 200
-_LONGEST_TEXT = 600
+_LONGEST_TEXT = 1000
 _LONGEST_EVIDENCE = 1500
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$])")
 _BLOCK_START = re.compile(r"^(?:()([-+#=])|(\d+)([.)])(?=\s|$))")
@@ -187,7 +187,7 @@ def plain(text: str) -> str:
     Mentions, issue numbers and bare addresses are found in the *rendered* text, where backslashes are gone; an empty
     comment keeps them apart.
     """
-    escaped = _SPECIAL.sub(r"\\\1", shorten(printable(text), _LONGEST_TEXT)).strip()
+    escaped = _SPECIAL.sub(r"\\\1", abridged(printable(text), _LONGEST_TEXT)).strip()
     return _REFERENCE.sub(r"\1<!-- -->", _BLOCK_START.sub(r"\1\3\\\2\4", escaped))
 
 

@@ -117,6 +117,8 @@ def _target(
         yield [(f"  {first_failing(rows)}", "bold")]
     yield from (f"  {module}: {some(values, MOST_NAMES)}" for module, values in _by_module(drawn).items())
     yield from (f"  {row.value}: {words}" for row in drawn if (words := told(row)))
+    if retyped := [f"'{row.value}' {row.retyped}" for row in rows if row.retyped]:
+        yield f"  {some(retyped, MOST_NAMES)}"
     limits = sorted({row.judgement.limit for row in rows})
     yield f"  limit: {limits[0] if len(limits) == 1 else 'the noise floor of each tensor'}"
     chosen = [row for row in rows if row.judgement.within and row.judgement.basis is Basis.HARDWARE]

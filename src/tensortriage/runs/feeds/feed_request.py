@@ -78,6 +78,11 @@ class FeedRequest:
     samples: "Samples | None" = None
     made_up: bool = False
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Words after ``--inputs`` of a command line on the same feeds: files, and shapes of made-up ones."""
+        return (*self.paths, *(f"{name}:[{','.join(map(str, dims))}]" for name, dims in self.shapes.items()))
+
     @classmethod
     def of(cls, given: object) -> "FeedRequest":
         """Return a request for inputs that are given in Python.

@@ -29,7 +29,7 @@ class Question:
         target_model: The target's model, when that is another ONNX file.
         tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
         limits: Time and memory limits of isolated engines.
-        input_paths: Files of the feeds, for the commands that a verdict suggests.
+        input_paths: Files of the feeds, and shapes of made-up ones, for the commands that a verdict suggests.
         batch_bytes: Largest amount of captured tensors held at once.
         budget_seconds: Wall time the whole may take; None for any.
         sweep: Feeds of other shapes.

@@ -17,7 +17,7 @@ from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.tolerance import check_names
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, measure_many
-from tensortriage.compare.reference_checks import is_constant
+from tensortriage.compare.reference_checks import is_constant, retyped
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -280,8 +280,12 @@ class _Comparing:
         names = [*reference, *(part.name for part in parts if part.name in judged)]
         metrics = {name: decided[name].metrics if name in decided else metrics[name] for name in names}
         makers = {part.name: part.output for part in parts}
+        other = {} if self.request.postprocess else retyped((target.model or self.model).outputs, outputs)
         rows = [
-            self._row(name, makers.get(name, name), figure, judged.get(name), decided.get(name))
+            dataclasses.replace(
+                self._row(name, makers.get(name, name), figure, judged.get(name), decided.get(name)),
+                retyped=other.get(name, ""),
+            )
             for name, figure in metrics.items()
         ]
         self.gathered.add(target.name, feed.name, rows, [*lacking, *pair.only_target], pair.renamed)

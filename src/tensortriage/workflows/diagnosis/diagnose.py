@@ -74,7 +74,7 @@ def _on_ladder(request: DiagnoseRequest, subject: DiagnosisSubject, listener: Li
         target_model=subject.target_model,
         tolerance=request.tolerance,
         limits=request.limits,
-        input_paths=tuple(request.feeding.paths),
+        input_paths=request.feeding.words,
         batch_bytes=request.batch_bytes,
         budget_seconds=request.budget_seconds,
         sweep=subject.sweep,

@@ -66,7 +66,9 @@ def _clauses(evidence: Evidence) -> list[str]:
     shapes = f"fails {in_words(evidence.shapes)}" if evidence.shapes else ""
     targets = f"of the two targets, {evidence.two_targets}" if evidence.two_targets else ""
     training = training_words(evidence.in_training)
-    clauses = (shapes, targets, training, evidence.exact_reference, evidence.shown_format)
+    other_types = evidence.results[0].retyped if evidence.results else {}
+    retyped = enumeration([f"output '{name}' {words}" for name, words in other_types.items()])
+    clauses = (shapes, targets, training, evidence.exact_reference, evidence.shown_format, retyped)
     return [clause for clause in clauses if clause]
 
 

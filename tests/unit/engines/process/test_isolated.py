@@ -181,10 +181,10 @@ def results(**arrays):
     ("declared", "given", "expected"),
     [
         (DType.FLOAT, np.float32, np.float32),
-        (DType.FLOAT, np.float16, np.float32),
-        (DType.FLOAT, ml_dtypes.bfloat16, np.float32),
+        (DType.FLOAT, np.float16, np.float16),
+        (DType.FLOAT, ml_dtypes.bfloat16, ml_dtypes.bfloat16),
         (DType.FLOAT, np.float64, np.float64),
-        (DType.INT64, np.int32, np.int64),
+        (DType.INT64, np.int32, np.int32),
         (None, np.int8, np.int8),
         (DType.FLOAT16, np.float32, np.float32),
         (DType.FLOAT, np.int8, np.int8),
@@ -195,7 +195,7 @@ def results(**arrays):
         (DType.BFLOAT16, np.uint16, np.uint16),
     ],
 )
-def test_outputs_are_widened_where_nothing_is_lost_and_left_for_the_judge_otherwise(declared, given, expected):
+def test_outputs_of_another_type_are_left_for_the_judge(declared, given, expected):
     conversation = Conversation(results(y=np.ones((2, 1), given)))
     session = opened(conversation, outputs=(ValueSpec("y", declared, None),))
     if expected is None:

@@ -9,7 +9,7 @@ from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.report.document import Report
 from tensortriage.report.formats import markdown
 from tensortriage.values.printable import printable
-from tensortriage.values.text import shorten
+from tensortriage.values.text import abridged, shorten
 from unit.report.samples import HOSTILE_NAMES, hostile, local_fault, range_overflow
 
 # As GitHub reads it, but trusting: HTML is let through and addresses become links, so that a gap would show.
@@ -40,7 +40,7 @@ def test_a_code_span_in_a_cell_stays_in_its_cell(name: str) -> None:
 
 @given(st.text() | st.text("-+*#=>.)1 `_~|[]<&@:/\\\\n", max_size=12))
 def test_plain_text_means_nothing_to_markdown(text: str) -> None:
-    expected = shorten(printable(text), 600).strip()
+    expected = abridged(printable(text), 1000).strip()
     blocks = PARSER.parse(markdown.plain(text))
     if not expected:
         return

@@ -72,3 +72,8 @@ def test_a_loader_that_is_no_script_is_refused(files):
     with pytest.raises(DataError) as caught:
         list(feeds(FeedRequest(script=str(path)), Model.load(model)))
     assert caught.value.slug == "script-unusable"
+
+
+def test_a_command_on_the_same_feeds_names_files_and_shapes():
+    asked = FeedRequest(paths=("a.npz",), shapes={"x": (1, 3, 20, 20), "s": ()})
+    assert asked.words == ("a.npz", "x:[1,3,20,20]", "s:[]")

@@ -22,14 +22,18 @@ def told(right, made, **others):
 @pytest.mark.parametrize(
     ("right", "made", "words"),
     [
-        (VALUES, VALUES[::-1], "the model's, reversed along axis 0 (the last first)"),
-        (VALUES, VALUES[:, ::-1], "the model's, reversed along axis 1 (the last first)"),
+        (VALUES, VALUES[::-1], "the model's in other places (axis 0 is in reverse order)"),
+        (VALUES, VALUES[:, ::-1], "the model's in other places (axis 1 is in reverse order)"),
         (
             VALUES,
             np.random.default_rng(1).permuted(VALUES, axis=1),
-            "the model's in another order along axis 1, each of its numbers there once",
+            "the model's in other places (axis 1 is in another order, each of its numbers there once)",
         ),
-        (VALUES, np.repeat(VALUES[:1], 6, 0), "the first index of the model's along axis 0, everywhere"),
+        (
+            VALUES,
+            np.repeat(VALUES[:1], 6, 0),
+            "the model's in other places (the first index of axis 0 is everywhere along it)",
+        ),
         (
             ONE.astype(np.float32),
             1 / (1 + np.exp(-2 * VALUES)),

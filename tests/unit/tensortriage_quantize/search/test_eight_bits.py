@@ -221,7 +221,7 @@ def test_every_fourth_feed_judges_what_the_others_calibrate(tmp_path, feed):
 def test_too_few_feeds_to_hold_any_out_is_said(tmp_path, feed):
     heard = Listening()
     search(tmp_path, heard, low=Precision.INT8)
-    assert any(line.startswith("the 1 sample(s) that calibrate also judge") for line in heard.heard)
+    assert any(line.startswith("the result is judged by what calibrates it, 1 sample,") for line in heard.heard)
 
 
 def test_fp8_has_a_goal_of_its_own_and_int8_has_to_be_given_one(tmp_path, feed):

@@ -17,8 +17,6 @@ _ONLY_ROUNDED = 0.02
 """Mean relative difference of a slice of a weight up to which it counts as rounded: int8 moves normally distributed
 ones by 1 %."""
 
-_FUSING = ("Fused", "Skip", "Bias", "Attention", "MultiHead", "Embed", "QLinear", "Group")
-"""How the names of operators begin that stand for several: they are others on purpose."""
 _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 """Attributes that fused operators take over from the ops they stand for."""
 
@@ -41,7 +39,8 @@ def departed_culprit(matched: Correspondence, departure: Departure) -> Culprit:
     if extra := extra_op(matched, departure.node.name):
         return Culprit(node.name, node.op_type, departure.value, departure.error, reason=extra, change="added")
     if not known:
-        other = [c.reason for c in at if c.kind is ChangeKind.OP_TYPE and not node.op_type.startswith(_FUSING)]
+        is_itself = node.op_type == departure.node.op_type  # one that stands for several is another on purpose
+        other = [c.reason for c in at if c.kind is ChangeKind.OP_TYPE and is_itself]
         constant = "" if at else baked(matched, departure.node.name)
         differs = [*_other_attributes(matched, node), *_other_weights(matched, departure.node)]
         reasons = [constant] if constant else [*(other or [departure.words]), *differs]

@@ -159,7 +159,7 @@ def says_more_of_two_models(inv: Investigation, _: Evidence) -> Answer | None:
 def _others(inv: Investigation, first: Feed) -> Iterator[tuple[Investigation, Floors | None]]:
     """Yield the question on other made-up numbers, with the floors of the outputs; None where there are none."""
     for feed in itertools.islice(other_numbers(inv.model, first), MOST_FOR_NOISE):
-        asking = inv.about(dataclasses.replace(inv.question, feeds=(feed,)))
+        asking = inv.about(_about(inv, feed))
         try:
             golden = asking.golden.outputs(feed)
             broken = any(has_nan(np.asarray(golden[name])) for name in golden.names())
