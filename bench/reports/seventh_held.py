@@ -139,10 +139,13 @@ def bias_added_in_its_integers() -> None:
     inputs(x=normal(3, 1, 3, 16, 16))
 
 
-@report("microsoft/onnxruntime#28291", ENGINE, LOCAL,
+@report("microsoft/onnxruntime#28291", ENGINE, (*LOCAL, "comparison-unsound"),
         ("nearest_mode|\\bround|\\bties?\\b|half.?way|prefer",), "Resize")  # fmt: skip
 def nearest_pixel_of_two_equally_near() -> None:
-    """Where two pixels are equally near, `round_prefer_ceil` asks for the upper one, and the lower one comes."""
+    """Where two pixels are equally near, `round_prefer_ceil` asks for the upper one, and the lower one comes.
+
+    ONNX Runtime 1.31.1 does so itself: it is no sound reference here.
+    """
     save(model(
         """(float[1,3,20,20] image) => (float[1,4,6,6] y) {
         c1 = Conv<kernel_shape=[3,3], pads=[1,1,1,1]>(image, w1, b1)

@@ -241,7 +241,9 @@ def _disputed(
     if not theirs:
         return None
     around = around or feed
-    reference = PLAIN if who.side is DisputingSide.SOURCE else inv.question.reference
+    reference = inv.question.reference
+    if who.side is DisputingSide.SOURCE:  # ONNX Runtime's own meaning is told by another's arithmetic
+        reference = PLAIN if who.engine != PLAIN else EngineSpec("float64")
     question = dataclasses.replace(
         inv.question, feeds=(feed,), reference=reference, target=who.engine or PLAIN, target_model=None, network=None,
         tolerance=None, sweep=(), against=None, others=None, kept=(),
