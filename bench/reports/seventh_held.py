@@ -1,4 +1,4 @@
-"""Half of the seventh collection, whose answers nobody has read when its cold figures are taken."""
+"""Half of the seventh collection, which was held back until its figures were taken twice."""
 
 import numpy as np
 

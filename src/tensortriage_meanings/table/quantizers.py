@@ -1,6 +1,7 @@
 """Differences of quantizers: other readings of their scales."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -131,12 +132,13 @@ def _units_of_a_bias(site: MeantNode) -> Iterator[Meaning]:
     if bias is None or x is None or w is None or y is None or not bias.any():
         return
     right = x.astype(np.float64) * w.astype(np.float64)
-    for words, unit in {
-        "its bias were added as the integers that it is stored in, not by the scale of x times that of w": 1.0,
+    units: dict[str, np.ndarray] = {
+        "its bias were added as the integers that it is stored in, not by the scale of x times that of w": np.ones(1),
         "its bias were in the scale of x alone, not times that of w": x,
         "its bias were in the scale of w alone, not times that of x": w,
         "its bias were in the scale of the result, not that of x times that of w": y,
-    }.items():
+    }
+    for words, unit in units.items():
         other = np.clip(np.rint(bias * (unit / right)), _INT32.min, _INT32.max)
         if not np.array_equal(other, bias):
             cure = "dequantize it by the product of both scales"
@@ -158,7 +160,7 @@ def _one_off(site: MeantNode) -> Iterator[Meaning]:
             low, high = (np.clip((given >> shift & 15).astype(int) + by, 0, 15) for shift in (0, 4))
             moved = (low | high << 4).astype(np.uint8)
         else:
-            ends = ml_dtypes.iinfo(given.dtype)
+            ends: Any = ml_dtypes.iinfo(given.dtype)  # type: ignore[no-untyped-call] # its constructor is not annotated
             moved = np.clip(given.astype(int) + by, int(ends.min), int(ends.max)).astype(given.dtype)
         yield Meaning(
             f"its zero points were one {words}",
