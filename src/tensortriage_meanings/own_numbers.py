@@ -55,7 +55,7 @@ def factor_rows(ours: Tensors, theirs: Tensors) -> tuple[MeaningRow, ...]:
     return (MeaningRow((), ways),) if factors else ()
 
 
-def factor(ours: np.ndarray | None, theirs: np.ndarray) -> tuple[float, float] | None:
+def factor(ours: np.ndarray | None, theirs: np.ndarray, *, fewest: int = _FEWEST) -> tuple[float, float] | None:
     """Return the factor between two tensors and its relative uncertainty; None where there is none, or it is 1.
 
     The uncertainty is that of the slope of a least-squares line through 0: the standard deviation of what is left,
@@ -64,12 +64,13 @@ def factor(ours: np.ndarray | None, theirs: np.ndarray) -> tuple[float, float] |
     Args:
         ours: The right result.
         theirs: The other one.
+        fewest: Elements from which on it is measured.
     """
     if ours is None or ours.shape != theirs.shape or not (ours.dtype.kind == theirs.dtype.kind == "f"):
         return None
     x, y = ours.astype(np.float64).reshape(-1), theirs.astype(np.float64).reshape(-1)
     square = float(np.dot(x, x))
-    if x.size < _FEWEST or not 0.0 < square < math.inf or not np.isfinite(y).all():
+    if x.size < fewest or not 0.0 < square < math.inf or not np.isfinite(y).all():
         return None
     slope = float(np.dot(x, y)) / square
     if slope == 0.0:

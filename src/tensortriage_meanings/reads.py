@@ -16,6 +16,7 @@ import numpy as np
 
 from tensortriage.diagnose.sdk import TriageError, inner_values
 from tensortriage.model.sdk import GOLDEN_PREFIX, mark_outputs
+from tensortriage_meanings.lookups import lookup_ways
 from tensortriage_meanings.search import Unexplained, Ways
 from tensortriage_meanings.site import Meaning, MeantNode
 
@@ -73,7 +74,8 @@ def reads_of(subject: Unexplained, fed: Mapping[str, np.ndarray]) -> Iterator[Wa
         results = [value.name for value in node.outputs if value.name in subject.theirs]
         if len(results) == len(node.outputs) == 1 and (array := subject.theirs[results[0] or ""]).size:
             others = {name: value for name, value in known.items() if name != results[0]}
-            for way in read_ways(MeantNode(node, model.opset, {}), np.asarray(array), others):
+            site, result = MeantNode(node, model.opset, {}), np.asarray(array)
+            for way in (*lookup_ways(site, result, {**subject.around, **others}), *read_ways(site, result, others)):
                 yield {node.name or "": way}
 
 

@@ -25,7 +25,7 @@ from tensortriage.diagnose.sdk import (
 from tensortriage_meanings.reads import reads_of
 from tensortriage_meanings.search import MeaningFound, Ways, explained
 from tensortriage_meanings.site import Meaning
-from tensortriage_meanings.subject import Disputed, DisputingSide, disputed, disputed_whole
+from tensortriage_meanings.subject import Disputed, DisputingSide, disputed, disputed_by_original, disputed_whole
 from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.ends import ENDS
@@ -97,6 +97,8 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
         told = _told(inv, about)
         if not told.sentence and not about.whole and (whole := disputed_whole(inv, evidence)) is not None:
             about, told = whole, _told(inv, whole)
+        if not told.sentence and (original := disputed_by_original(inv, evidence)) is not None:
+            about, told = original, _told(inv, original)
     except TriageError as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
@@ -147,7 +149,7 @@ def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told
     if conclusion.confidence is FED_OTHERWISE:
         summary = f"{conclusion.summary}. The same outputs come of another meaning: {told.sentence}"
         return dataclasses.replace(conclusion, summary=summary, confidence=EITHER)
-    graph = inv.model.graph
+    graph = about.subject.model.graph if about.who.side is DisputingSide.MODEL else inv.model.graph
     named = [
         Culprit(node.name, node.op_type, node.outputs[0], reason=f"is computed as if {words}")
         for node, words in ((graph.node(name), words) for name, words in told.words.items() if name in graph)
@@ -159,7 +161,7 @@ def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told
         else each
         for each in named
     ]
-    if conclusion.kind is not VerdictKind.MODEL_CHANGED:
+    if conclusion.kind is not VerdictKind.MODEL_CHANGED or about.who.side is DisputingSide.MODEL:
         culprits += [each for each in conclusion.culprits if each.node not in told.words]
     if told.is_open:
         return dataclasses.replace(
@@ -186,7 +188,8 @@ def _sentence(about: Disputed, found: MeaningFound) -> str:
     """Return the difference in meaning, the side that has it, ONNX's own meaning, and the cure."""
     graph = about.subject.model.graph
     said = "; ".join(f"{nodes} as if {words}" for nodes, words in _named(graph, found.ways))
-    words = f"{about.who.name} computes {said}: with that change, the model gives its numbers"
+    which = "file" if about.who.side is DisputingSide.MODEL else "model"
+    words = f"{about.who.name} computes {said}: with that change, the {which} gives its numbers"
     if found.equals:
         others = [_other(graph, ways, found.ways) for ways in found.equals]
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""

@@ -15,6 +15,7 @@ import numpy as np
 
 from tensortriage.diagnose.sdk import Model, TriageError, error_of, is_minor, measure, value_specs
 from tensortriage.model.sdk import ValueSpec, with_input_shapes
+from tensortriage_meanings.example import example_rows
 from tensortriage_meanings.grids import grid_rows
 from tensortriage_meanings.own_numbers import factor_rows
 from tensortriage_meanings.rewrite import Rewriter
@@ -54,6 +55,8 @@ class Unexplained:
         theirs: The other side's outputs.
         limits: The judge's limits of a changed model's outputs, by name, if the other side's are within; else None.
         given: The model's inputs as they are fed, by name: a file may leave sizes open.
+        around: The inputs of the whole model where this one is a part of it.
+        sizes: Sizes of the whole model's open dimensions, by their names.
     """
 
     model: Model
@@ -61,6 +64,8 @@ class Unexplained:
     theirs: Tensors
     limits: Callable[[Model, Tensors], Mapping[str, float] | None]
     given: Tensors = dataclasses.field(default_factory=dict)
+    around: Tensors = dataclasses.field(default_factory=dict)
+    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -157,6 +162,7 @@ class _Search:
             return None
         ours, theirs = self._outputs, subject.theirs
         measured = (*factor_rows(ours, theirs), *grid_rows(ours, theirs, subject.given))
+        measured += example_rows(ours, theirs, subject.sizes)
         tables = [list(sites_of(self._rewriter, table, subject.shapes)) for table in (*self._tables, measured)]
         alone: list[list[Ways]] = [
             [{name: way} for g in groups if len(g) > 1 for name, way in g.items()] for groups in tables

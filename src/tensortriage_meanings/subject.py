@@ -57,6 +57,8 @@ class DisputingSide(enum.Enum):
     FILE = "To make the model match, "
     SOURCE = "ONNX's specification agrees with the file as it is written, so the file has to change: "
     """The reference, or the network that the file was made from."""
+    MODEL = "To make the file match, "
+    """The original, whose numbers its other file has once an op of that file is changed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,6 +137,21 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
     return None
 
 
+def disputed_by_original(inv: Investigation, evidence: Evidence) -> Disputed | None:
+    """Return the original's outputs, on another file of it with other ops: one may stand for several, and wrongly."""
+    found, file = evidence.concluded, inv.question.target_model
+    if found is None or found.kind is not VerdictKind.MODEL_CHANGED or file is None or evidence.wrong_part is not None:
+        return None
+    if found.culprits and found.culprits[0].change == "weight":
+        return None
+    feed, reference = inv.question.feeds[0], inv.question.reference
+    theirs = inv.lab.outputs(reference, inv.model, feed)
+    outputs = {spec.name: np.asarray(theirs[spec.name]) for spec in file.outputs if spec.name in theirs}
+    fed = check_feed(feed, file.inputs, casting=Casting.ROUND)
+    about = _disputed(inv, file, fed, outputs, Disputer("the original", DisputingSide.MODEL, reference))
+    return None if about is None else dataclasses.replace(about, whole=True)
+
+
 def disputed_whole(inv: Investigation, evidence: Evidence) -> Disputed | None:
     """Return the outputs of a network of which a part differs: inner values have narrower limits than engines keep."""
     part = evidence.wrong_part
@@ -166,7 +183,7 @@ def _of_network(inv: Investigation, part: WrongPart) -> Disputed | None:
     if not set(exploded.feeds.values()) <= known.keys() or part.value not in exploded.outputs:
         return _of_outputs(inv, part.feed, part.values, who)
     feed = Feed(f"{part.feed.name} apart", {n: known[v] for n, v in exploded.feeds.items()}, part.feed.origin)
-    return _disputed(inv, exploded.model, feed, {part.value: part.values[part.value]}, who)
+    return _disputed(inv, exploded.model, feed, {part.value: part.values[part.value]}, who, around=part.feed)
 
 
 def _of_file(inv: Investigation, file: Model) -> Disputed | None:
@@ -186,7 +203,7 @@ def _of_ops(inv: Investigation, feed: Feed, found: Conclusion, who: Disputer) ->
         return None
     seen = who.side is DisputingSide.SOURCE
     store = inv.golden.of(feed) if seen else inv.lab.values(who.engine, ops.model, ops.feed, values)
-    return _disputed(inv, ops.model, ops.feed, {name: np.asarray(store[name]) for name in values}, who)
+    return _disputed(inv, ops.model, ops.feed, {name: np.asarray(store[name]) for name in values}, who, around=feed)
 
 
 def _of_set(inv: Investigation, feed: Feed, found: Conclusion, who: Disputer) -> Disputed | None:
@@ -196,7 +213,8 @@ def _of_set(inv: Investigation, feed: Feed, found: Conclusion, who: Disputer) ->
         return None
     ops = golden_operands(inv, feed).apart([nodes], ends_only=True)
     made = inv.lab.outputs(who.engine, ops.model, ops.feed)
-    about = _disputed(inv, ops.model, ops.feed, {name: np.asarray(made[name]) for name in ops.values}, who)
+    theirs = {name: np.asarray(made[name]) for name in ops.values}
+    about = _disputed(inv, ops.model, ops.feed, theirs, who, around=feed)
     return None if about is None else dataclasses.replace(about, together=True)
 
 
@@ -207,11 +225,25 @@ def _of_outputs(inv: Investigation, feed: Feed, theirs: Tensors | TensorStore, w
     return None if found is None else dataclasses.replace(found, whole=True)
 
 
-def _disputed(inv: Investigation, model: Model, feed: Feed, theirs: Tensors, who: Disputer) -> Disputed | None:
-    """Return a dispute about a model: its reference runs the changed ones, unless it is the disputing side."""
+def _disputed(
+    inv: Investigation, model: Model, feed: Feed, theirs: Tensors, who: Disputer, *, around: Feed | None = None
+) -> Disputed | None:
+    """Return a dispute about a model: its reference runs the changed ones, unless it is the disputing side.
+
+    Args:
+        inv: The investigation.
+        model: The model, or a part of it.
+        feed: Its inputs.
+        theirs: The other side's numbers.
+        who: The other side.
+        around: Inputs of the whole model; the feed by default.
+    """
     if not theirs:
         return None
-    reference = PLAIN if who.side is DisputingSide.SOURCE else inv.question.reference
+    around = around or feed
+    reference = inv.question.reference
+    if who.side is DisputingSide.SOURCE:  # ONNX Runtime's own meaning is told by another's arithmetic
+        reference = PLAIN if who.engine != PLAIN else EngineSpec("float64")
     question = dataclasses.replace(
         inv.question, feeds=(feed,), reference=reference, target=who.engine or PLAIN, target_model=None, network=None,
         tolerance=None, sweep=(), against=None, others=None, kept=(),
@@ -224,7 +256,19 @@ def _disputed(inv: Investigation, model: Model, feed: Feed, theirs: Tensors, who
     def limits(changed: Model, made: Tensors) -> Mapping[str, float] | None:
         return _limits(inv.about(dataclasses.replace(question, model=changed)), feed, made, theirs)
 
-    return Disputed(Unexplained(model, run, theirs, limits, feed.tensors), feed, who, False, next(iter(theirs)))
+    subject = Unexplained(model, run, theirs, limits, feed.tensors, around.tensors, open_sizes(inv.model, around))
+    return Disputed(subject, feed, who, False, next(iter(theirs)))
+
+
+def open_sizes(model: Model, feed: Feed) -> dict[str, int]:
+    """Return the size that a feed gives to each open dimension of a model's inputs, by the dimension's name."""
+    return {
+        str(name): size
+        for spec in model.inputs
+        if spec.name in feed.tensors
+        for name, size in zip(spec.shape or (), feed.tensors[spec.name].shape, strict=False)
+        if isinstance(name, str)
+    }
 
 
 def _limits(inv: Investigation, feed: Feed, made: Tensors, theirs: Tensors) -> Mapping[str, float] | None:

@@ -13,6 +13,10 @@ _FOLDED = (
     "fold it as w * scale / sqrt(variance + epsilon) and (b - mean) * scale / sqrt(variance + epsilon) + shift, or "
     "leave the folding to the converter"
 )
+_NORMAL = {"fp16": 2.0**-14, "fp32 and bf16": 2.0**-126}
+"""Smallest normal number of a type (IEEE 754-2008, table 3.5)."""
+_FEW = 8
+"""Numbers from which on a constant is a weight."""
 _LARGEST = 0.011
 """Up to this a constant that is added before a root is an epsilon."""
 
@@ -104,6 +108,23 @@ def _misfolded(site: MeantNode) -> Iterator[Meaning]:
             yield Meaning(words, operands={index: array.astype(dtype)}, cure=_FOLDED)
 
 
+def _flushed(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a constant whose subnormal numbers are 0: of fp16 where a weight is kept in it, of fp32 and bf16."""
+    for index in range(len(site.node.inputs)):
+        given = site.constant(index)
+        if given is None or given.dtype.kind != "f" or given.size < _FEW:
+            continue
+        for types, least in _NORMAL.items():
+            small = (given != 0) & (np.abs(given) < least)
+            if small.any() and not small.all():
+                yield Meaning(
+                    f"numbers of its input {site.input_name(index)} below {least:.3g}, which are subnormal in {types}, "
+                    "were 0",
+                    operands={index: np.where(small, 0, given).astype(given.dtype)},
+                    cure="scale that weight up and the result down, or keep that op in fp32",
+                )
+
+
 def _row(ways: Callable[[MeantNode], Iterator[Meaning]], *ops: str, since: int = 0) -> MeaningRow:
     return MeaningRow(ops, ways, since)
 
@@ -114,6 +135,7 @@ OPERANDS: tuple[MeaningRow, ...] = (
     _row(_sizes, "Resize", since=11),
     _row(_pad_order, "Pad"),
     _row(_misfolded, "BatchNormalization"),
+    _row(_flushed),
 )
 
 
@@ -155,7 +177,29 @@ def _name(site: MeantNode, index: int) -> str:
     return names[index] if site.schema is None and index < len(names) else site.input_name(index)
 
 
+def _mask_itself(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a fused attention with a mask where a file has the number of its ones: those are the first tokens.
+
+    ONNX Runtime's optimizer fuses to that number, which is right for padding at the right alone.
+    """
+    index = _MASKS[site.op_type]
+    maker = site.made_by("ReduceSum", index=index)
+    mask = maker.inputs[0] if maker is not None else None
+    if mask is None or (site.rank(index) or 0) != 1:
+        return
+    yield Meaning(
+        f"its mask were '{mask.name}' itself, not how many ones that has, which stand for as many first tokens (right "
+        "for padding at the right alone)",
+        wired={index: mask.name or ""},
+        cure=f"give '{site.node.name}' the mask itself, or pad at the right",
+    )
+
+
+_MASKS = {"Attention": 3, "QAttention": 5, "MultiHeadAttention": 4}
+"""Index of ``mask_index`` and ``key_padding_mask``: a number for each row, or a mask (its `ContribOperators.md`)."""
+
 BATCHES: tuple[MeaningRow, ...] = (
+    MeaningRow(tuple(_MASKS), _mask_itself),
     MeaningRow(
         (
             "MultiHeadAttention",

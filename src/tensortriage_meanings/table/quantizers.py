@@ -1,10 +1,13 @@
 """Differences of quantizers: other readings of their scales."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
+from tensortriage.diagnose.sdk import enumeration
 from tensortriage.model.sdk import array_of
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
@@ -90,7 +93,97 @@ def _next_to(node: ir.Node) -> Iterator[ir.Node]:
                 yield other
 
 
+def _zero_points(site: MeantNode) -> Iterator[Meaning]:
+    """Yield zero points of 0, each and all of them: an engine that knows symmetric quantization alone.
+
+    Those of a pair are measured (`grids`).
+    """
+    if site.op_type in PAIR:
+        return
+    places = [index for index in range(len(site.node.inputs)) if "zero_point" in site.input_name(index)]
+    zeros = {index: zero for index in places if (zero := _nothing(site, index)) is not None}
+    for chosen in ([*zeros], *([each] for each in zeros if len(zeros) > 1)):
+        if chosen:
+            names = enumeration([site.input_name(index) for index in chosen])
+            yield Meaning(
+                f"its zero point{'s' * (len(chosen) > 1)} ({names}) were 0",
+                operands={index: zeros[index] for index in chosen},
+                cure="quantize symmetrically (int8, zero points of 0), which needs none",
+            )
+
+
+def _nothing(site: MeantNode, index: int) -> np.ndarray | None:
+    """Return zeros in the place of an operand; None where it is 0 as it stands, or of an unknown type or shape."""
+    value, given, shape = site.node.inputs[index], site.constant(index), site.shape(index)
+    dtype = None if value is None else site.dtype(value)
+    if dtype is None or shape is None or (given is not None and not given.any()):
+        return None
+    return np.zeros(shape, dtype)
+
+
+_BIAS, _NBITS = 8, 3
+"""Index of QLinearConv's bias, and of the zero points of MatMulNBits, two in a byte."""
+_INT32 = np.iinfo(np.int32)
+
+
+def _units_of_a_bias(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a bias whose integers count another unit than the product of the operand's and the weight's scale."""
+    bias, x, w, y = (site.constant(index) for index in (_BIAS, 1, 4, 6))
+    if bias is None or x is None or w is None or y is None or not bias.any():
+        return
+    right = x.astype(np.float64) * w.astype(np.float64)
+    units: dict[str, np.ndarray] = {
+        "its bias were added as the integers that it is stored in, not by the scale of x times that of w": np.ones(1),
+        "its bias were in the scale of x alone, not times that of w": x,
+        "its bias were in the scale of w alone, not times that of x": w,
+        "its bias were in the scale of the result, not that of x times that of w": y,
+    }
+    for words, unit in units.items():
+        other = np.clip(np.rint(bias * (unit / right)), _INT32.min, _INT32.max)
+        if not np.array_equal(other, bias):
+            cure = "dequantize it by the product of both scales"
+            yield Meaning(words, operands={_BIAS: other.astype(np.int32)}, cure=cure)
+
+
+def _one_off(site: MeantNode) -> Iterator[Meaning]:
+    """Yield zero points of several scales, one larger and one smaller: formats of 4 bits keep them less 1 (GPTQ)."""
+    index = _NBITS if site.op_type == "MatMulNBits" else 2
+    given = site.constant(index)
+    if (
+        given is None
+        or given.size < 2
+        or (index == _NBITS and (given.dtype != np.uint8 or site.attribute("bits") != 4))
+    ):
+        return
+    for by, words in ((1, "larger"), (-1, "smaller")):
+        if index == _NBITS:
+            low, high = (np.clip((given >> shift & 15).astype(int) + by, 0, 15) for shift in (0, 4))
+            moved = (low | high << 4).astype(np.uint8)
+        else:
+            ends: Any = ml_dtypes.iinfo(given.dtype)  # type: ignore[no-untyped-call] # its constructor is not annotated
+            moved = np.clip(given.astype(int) + by, int(ends.min), int(ends.max)).astype(given.dtype)
+        yield Meaning(
+            f"its zero points were one {words}",
+            operands={index: moved},
+            cure="store them as the format that the engine reads has them (GPTQ's is one less)",
+        )
+
+
+def _first_block(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a weight of 4 or 8 bits whose scale of a row's first block stands for all of its blocks."""
+    scales, rows = site.constant(2), site.attribute("N")
+    if scales is None or not rows or scales.size % rows or scales.size == rows:
+        return
+    blocks = scales.reshape(rows, -1)
+    first = np.repeat(blocks[:, :1], blocks.shape[1], 1).reshape(scales.shape)
+    yield Meaning("the scale of a row's first block stood for all of its blocks", operands={2: first})
+
+
 QUANTIZERS = (
+    MeaningRow((), _zero_points),
+    MeaningRow(("QLinearConv",), _units_of_a_bias),
+    MeaningRow((*PAIR, "MatMulNBits"), _one_off),
+    MeaningRow(("MatMulNBits",), _first_block),
     MeaningRow(PAIR, _interval_in_whole_numbers),
     MeaningRow(PAIR, _of_a_neighbour),
 )

@@ -64,7 +64,10 @@ def _twice(site: MeantNode) -> Iterator[Meaning]:
             continue
         if site.dtype(value) == site.dtype(site.node.outputs[0]) and len(site.node.outputs) == 1:
             text = f"{formal(site)} => (y) {{ t = {call(site)} y = {call(site, {index: 't'})} }}"
-            yield Meaning("it were computed twice", body=text, cure="write it twice", alone=True)
+            again = (
+                f", its result in the place of its input {site.input_name(index)}" if _changing(site.node) > 1 else ""
+            )
+            yield Meaning(f"it were computed twice{again}", body=text, cure="write it twice", alone=True)
 
 
 def _constant_of_another(site: MeantNode) -> Iterator[Meaning]:

@@ -7,10 +7,10 @@ import onnx
 import pytest
 
 from investigations import compared, investigate, last_step  # noqa: F401 - fixtures
-from models import proto
+from models import of_message, proto
 from registered_engines import register
-from tensortriage.diagnose.state.confidence import FED_OTHERWISE, REFERENCE_OUTSIDE, UNDECIDED
-from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
+from tensortriage.diagnose.state.confidence import FED_OTHERWISE, OBSERVED, REFERENCE_OUTSIDE, UNDECIDED
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage_meanings.rung import meant_otherwise
 from wrongly_fed import fed
 
@@ -95,3 +95,34 @@ def test_a_scale_of_the_input_that_is_an_epsilon_as_well_is_not_sure(investigate
     assert verdict.summary.startswith("fed x / 10. The same outputs come of another meaning: ")
     assert "as if epsilon were 0.001, not 1e-05" in verdict.summary
     assert verdict.confidence.real < 0.6
+
+
+PADDED = """<ir_version: 8, opset_import: ["": 17]>
+g (float[1,2,6,6] x) => (float[1,2,6,6] y) <int64[8] around = {0,0,1,1,0,0,1,1}> {
+  [act] r = Relu(x)
+  [pad] p = Pad(r, around)
+  [pool] m = AveragePool<kernel_shape=[3,3]>(p)
+  [out] y = Tanh(m)
+}"""
+MERGED = PADDED.replace("[pad] p = Pad(r, around)", "").replace("3]>(p)", "3], pads=[1,1,1,1]COUNT>(r)")
+
+
+@pytest.mark.parametrize(("count", "change"), [("", "removed"), (", count_include_pad=1", "removed"), ("", "weight")])
+def test_an_op_of_a_file_that_stands_for_two_of_the_original_is_tried_on_the_file(
+    investigate, compared, count, change  # noqa: F811
+):  # fmt: skip
+    """ONNX's Pad of zeros counts in the mean behind it; pads of an AveragePool do only with count_include_pad."""
+    inv = investigate(proto(PADDED), {"x": RNG.standard_normal((1, 2, 6, 6)).astype(np.float32)})
+    file = of_message(proto(MERGED.replace("COUNT", count)))
+    evidence = compared(inv)
+    first = Culprit("pad", "Pad", "p", reason="is missing", change=change)
+    found = Conclusion(VerdictKind.MODEL_CHANGED, OBSERVED, "so far", culprits=[first])
+    inv = inv.about(dataclasses.replace(inv.question, target_model=file))
+    answer = meant_otherwise(inv, evidence.with_(concluded=found))
+    if count or change == "weight":
+        assert answer is None or answer.verdict is None
+        return
+    summary = answer.verdict.summary
+    assert "the original computes AveragePool 'pool' as if count_include_pad were 1, not 0" in summary
+    assert summary.endswith("the file gives its numbers. To make the file match, set count_include_pad=1 at 'pool'")
+    assert [each.node for each in answer.verdict.culprits] == ["pool", "pad"]

@@ -61,11 +61,12 @@ def relation(was: np.ndarray, now: np.ndarray) -> tuple[ChangeKind, str] | None:
 
 def narrowed(was: np.ndarray, now: np.ndarray) -> str:
     """Return the narrower format whose numbers a weight was rounded to; empty when there is none."""
+    return next((f"rounded to {dtype.label}" for dtype in _FORMATS if np.array_equal(_in(was, dtype), now)), "")
+
+
+def _in(was: np.ndarray, dtype: DType) -> np.ndarray:
     with np.errstate(over="ignore"):
-        for dtype in _FORMATS:
-            if np.array_equal(was.astype(np.float32).astype(dtype.numpy).astype(np.float64), now):
-                return f"rounded to {dtype.label}"
-    return ""
+        return was.astype(np.float32).astype(dtype.numpy).astype(np.float64)
 
 
 def _reordered(was: np.ndarray, now: np.ndarray) -> str:
@@ -115,10 +116,17 @@ def _in_words(order: np.ndarray) -> str:
 
 
 def _zeroed(was: np.ndarray, now: np.ndarray) -> str:
-    changed = was != now
-    if now[changed].any():
-        return ""
-    return f"zeroed in {_share(changed)}{places(changed)}"
+    for dtype in (None, *_FORMATS):
+        kept = was if dtype is None else _in(was, dtype)
+        gone = kept != now
+        if now[gone].any():
+            continue
+        told = f"zeroed in {_share(gone)}{places(gone)}"
+        if dtype is None:
+            return told
+        least, normal = (magnitude(float(each)) for each in (np.abs(kept[gone]).max(), dtype.finfo.smallest_normal))
+        return f"rounded to {dtype.label} and {told}, up to {least} (subnormal in that type is below {normal})"
+    return ""
 
 
 def _limited(was: np.ndarray, now: np.ndarray) -> str:

@@ -32,6 +32,8 @@ def stored_in(array, dtype):
     return array.astype(dtype).astype(np.float64)
 
 
+HALF = stored_in(1e-4 * W, np.float16)
+FLUSHED = np.where(np.abs(HALF) < 2.0**-14, 0.0, HALF)  # smallest normal number: IEEE 754-2008, table 3.5
 REORDERED, COARSENED = ChangeKind.WEIGHT_REORDERED, ChangeKind.WEIGHT_COARSENED
 LIMITED = ChangeKind.WEIGHT_LIMITED
 """onnxconverter-common passes on sizes from 1e-7 to 1e4 (convert_np_to_float16, defaults)."""
@@ -49,6 +51,8 @@ LIMITED = ChangeKind.WEIGHT_LIMITED
         (KERNEL, KERNEL.transpose(1, 0, 2, 3).reshape(KERNEL.shape), REORDERED, "axes in the order [1, 0, 2, 3]"),
         (W, RANDOM.permutation(W.ravel()).reshape(W.shape), REORDERED, "in another order of its elements"),
         (W, stored_in(W, np.float16), COARSENED, "rounded to float16"),
+        (1e-4 * W, FLUSHED, COARSENED, "rounded to float16 and zeroed in"),
+        (1e-4 * W, FLUSHED, COARSENED, "(subnormal in that type is below 6.1e-05)"),
         (W, zeroed(3), COARSENED, "zeroed in 16 of 384 elements, all in index 3 of axis 0"),
         (W, np.clip(W, -0.5, 0.5), COARSENED, "cut off at -0.5 and 0.5"),
         (np.array([22050.0]), np.array([10000.0]), LIMITED, "cut at 10,000 (22,050 before) by the converter to fp16"),

@@ -49,3 +49,11 @@ def test_a_normalization_that_is_folded_wrongly(words, right):
     x, bias = np.array([3.0, 4.0]), np.array([5.0, 7.0])
     made = run(meant(model(FOLDED), OPERANDS, words), x=x.reshape(1, 2, 1).astype(np.float32))
     assert made.ravel() == pytest.approx(right(x + bias, bias), rel=1e-5)
+
+
+def test_subnormal_numbers_of_a_weight_that_are_0():
+    # The smallest normal number of binary16 is 2^-14 = 6.1e-5 (IEEE 754-2008, table 3.5).
+    weights = "3e-5, 6.2e-5, -6e-5, 1, 0, 2, 3, -4"
+    one = model(f"g (float[8] x) => (float[8] y) <float[8] w = {{{weights}}}> {{ y = Mul(x, w) }}")
+    found = run(meant(one, OPERANDS, "subnormal in fp16"), x=np.ones(8, np.float32))
+    assert found == pytest.approx(np.array([0, 6.2e-5, 0, 1, 0, 2, 3, -4], np.float32))

@@ -30,6 +30,8 @@ K, H = np.array([1, -2, 3, -4]), np.array([2, 5, -6, 0.5])
         ("[s] a = Sub(x, k) [e] y = Exp(a)", "its input B had the other sign", np.exp(X + K)),
         ("[s] y = Mul(x, k)", "its result had the other sign", -X * K),
         ("[t] y = Tanh(x)", "computed twice", np.tanh(np.tanh(X))),
+        ("[e] a = Exp(x) [s] y = Sub(a, x)", "in the place of its input A", np.exp(X) - X - X),
+        ("[e] a = Exp(x) [s] y = Sub(a, x)", "in the place of its input B", X),
         ("[m] a = Mul(x, k) [s] y = Add(a, h)", "its input B were that of Mul 'm'", X * K + K),
         ("[m] a = Add(x, k) [e] b = Exp(a) [s] y = Add(b, h)", "of 'm' and input B of 's' were", np.exp(X + H) + K),
         ("[m] a = Mul(x, k) [s] y = Sub(h, a)", "input A of 's' and input B of 'm' were exchanged", K - H * X),
