@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tensortriage_feeds.arrays.input_numbers import rounded, scales
-from tensortriage_feeds.memory import memory_candidates
+from tensortriage_feeds.memory import LEAST_ROWS, memory_candidates
 from tensortriage_feeds.pictures import Box, PictureAxes, part, picture_axes, resized
 from tensortriage_feeds.transforms import Transform, of_input
 
@@ -21,6 +21,8 @@ _BANDS = ((3, 4), (9, 16), (2, 3), (1, 2))
 """Shapes of pictures that a letterbox leaves as they are: television, video, photograph, two to one."""
 _CORNERS = {"middle": None, "upper left corner": (0, 0)}
 """Where libraries put a letterboxed picture."""
+_MOST_COLUMNS = 24
+"""Columns of a table whose exchange is tried, pair by pair."""
 _METHODS = ("bilinear", "nearest", "area", "bicubic")
 _CHANNEL_WORDS = {
     (2, 1, 0): "has its channels reversed (BGR for RGB, or the other way round)",
@@ -174,6 +176,12 @@ def _exchanged(array: np.ndarray, one: int, other: int) -> np.ndarray:
 def _orders(name: str, array: np.ndarray) -> Iterator[Transform]:
     """Yield moved elements of an input that is not a picture."""
     yield from _rows(name, array)
+    if array.ndim == 2 and len(array) >= LEAST_ROWS and 2 < array.shape[1] <= _MOST_COLUMNS:
+        for one, other in itertools.combinations(range(array.shape[1]), 2):
+            order = [{one: other, other: one}.get(at, at) for at in range(array.shape[1])]
+            yield of_input(name, "column-order", f"has columns {one} and {other} exchanged",
+                           functools.partial(_taken, tuple(order), 1), f"{{x}} = {{x}}[:, {order}]",
+                           order=order)  # fmt: skip
     for axis in range(1 if array.ndim > 1 else 0, array.ndim):
         if array.shape[axis] > 1:
             yield of_input(name, "reversed", f"is reversed along axis {axis}", functools.partial(np.flip, axis=axis),

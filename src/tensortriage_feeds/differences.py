@@ -10,29 +10,27 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from tensortriage_feeds.arrays.fits import EXACT, UNLIKE, fitted, others, unexplained
 from tensortriage_feeds.arrays.input_numbers import FITTED, scaled
 from tensortriage_feeds.catalogue import InputCandidates, candidates
+from tensortriage_feeds.detail import in_detail, leaves_more
 from tensortriage_feeds.geometry import geometries
 from tensortriage_feeds.normalizations import Renormalized, renormalizations
 from tensortriage_feeds.parts import part_of
 from tensortriage_feeds.pictures import PictureAxes, part, picture_axes
+from tensortriage_feeds.read_off import read_off
+from tensortriage_feeds.token_rows import other_rows
 from tensortriage_feeds.tokens import exchanges, token_candidates
 from tensortriage_feeds.transforms import Tensors, Transform, composed, of_input
 
-EXACT = 1e-5
-"""Largest residual of an exact transform, as a share of the deviation: float32 rounds to 6e-8, and a
-mean and a deviation that people write with four digits to 1e-5."""
-UNLIKE = 0.3
-"""From here on a transform explains too little to be named."""
-FINER = 4.0
-"""By so much less pictures differ over blocks than by pixel where they differ in fine detail alone: of four photographs
-resized to 64 and 224 by Pillow and by OpenCV 5.5 to 10.7 times, to 32 at least 4.2, of cropped ones at most 3.8."""
+LESS = 0.5
+"""The share of the difference that a transform which is not exact leaves at most: nothing is named that leaves most."""
+_LEAST_FITTED = 4
+"""Numbers through which a line is no chance: two have one."""
 _LEAST_ROWS = 8
 """Rows of a table through which a line for each column is no chance."""
 _MOST_CHANNELS = 4
 """Channels up to which there are usual means and deviations."""
-_BLOCK, _BLOCKS = 8, 4
-"""Pixels along a block at most, and blocks along a picture at least."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,13 +68,21 @@ def difference(mine: Tensors, theirs: Tensors) -> FoundDifference:
         made = transform(mine)
         if all(equal(made[name], theirs[name]) for name in mine if name in theirs):
             return FoundDifference((transform,), 0.0, unlike)
+    if (rows := other_rows(mine, theirs)) is not None:
+        return FoundDifference((rows,), 0.0, unlike)
     steps: list[Transform] = []
     worst = 0.0
     for name in unlike:
-        ways = [*_ways(name, mine[name], theirs[name]), *_in_detail(name, mine[name], theirs[name])]
-        found = min(ways, key=lambda way: way.residual, default=_Way((), np.inf))
+        ways = [
+            *_ways(name, mine[name], theirs[name]),
+            *(_Way((step,), left) for step, left in in_detail(name, mine[name], theirs[name])),
+        ]
+        found = min(ways, key=lambda way: way.price, default=_Way((), np.inf))
+        if found.residual > EXACT and mine[name].shape == theirs[name].shape:
+            plain = unexplained(mine[name], theirs[name], None)
+            found = found if found.residual <= LESS * plain else _Way((), plain)
         steps.extend(found.steps(name))
-        worst = max(worst, found.residual)
+        worst = max(worst, found.residual if found.residual > EXACT else 0.0)
     return FoundDifference(tuple(steps), float(worst), unlike)
 
 
@@ -102,6 +108,11 @@ class _Way:
     fit: tuple[np.ndarray, np.ndarray, np.ndarray, PictureAxes | None] | None = None
     after: tuple[Transform, ...] = ()
 
+    @property
+    def price(self) -> float:
+        """What it leaves, each change of places beside: one more has to leave a third less than without."""
+        return self.residual * (1 + 0.5 * len(self.before))
+
     def steps(self, name: str) -> tuple[Transform, ...]:
         """Return all transforms, those of numbers by their usual names."""
         if self.fit is None:
@@ -115,7 +126,7 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
     """Yield transforms of a tensor and their residuals, until one leaves none."""
     nearest = _Way((), np.inf)
     for before, made in _rearranged(name, mine, theirs):
-        if made.shape != theirs.shape:
+        if made.shape != theirs.shape or leaves_more(made, theirs, nearest.residual):
             continue
         found = _with_numbers(name, before, made, theirs)
         yield found
@@ -130,13 +141,19 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
         known = candidates(name, mine)
         data = [each for each in known.numbers if each.kind == "gamma"]
         types = [(*nearest.before, each) for each in known.others if each.kind == "dtype" and nearest.before]
+        least = nearest.residual
         for steps in (*((each,) for each in (*token_candidates({name: mine}), *data, *known.others)), *types):
-            found = _with_numbers(name, steps, np.asarray(composed(steps, {name: mine})[name]), theirs)
+            made = np.asarray(composed(steps, {name: mine})[name])
+            if leaves_more(made, theirs, least):
+                continue
+            found = _with_numbers(name, steps, made, theirs)
+            least = min(least, found.residual)
             yield found
             if found.residual <= EXACT:
                 return
+        yield from (_Way((step,), left) for step, left in read_off(name, mine, theirs))
         if theirs.size and np.ptp(theirs) == 0:
-            words = f"is {theirs.flat[0]:g} everywhere, whatever it is given"
+            words = f"is {theirs.flat[0] + 0:g} everywhere, whatever it is given"
             yield _Way((of_input(name, "constant", words, lambda x: np.full_like(x, theirs.flat[0]),
                                  "hand {x} over: it is lost on its way"),), 0.0)  # fmt: skip
             return
@@ -144,35 +161,6 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
         yield from _geometric(name, (mine, axes), (theirs, other))
     if copied:
         yield _Way((copied,), 0.0)
-
-
-def _in_detail(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
-    """Yield that pictures of one size differ in fine detail alone, as after another filter; see `FINER`."""
-    axes = picture_axes(mine.shape)
-    if axes is None or mine.shape != theirs.shape or mine.dtype.kind != "f":
-        return
-    block = min(_BLOCK, mine.shape[axes.height] // _BLOCKS, mine.shape[axes.width] // _BLOCKS)
-    if block < 2:
-        return
-    by_pixel, by_block = (
-        unexplained(_averaged(mine, axes, size), _averaged(theirs, axes, size), None) for size in (1, block)
-    )
-    if by_block > EXACT and by_block * FINER <= by_pixel:
-        words = (
-            f"shows the same picture in other fine detail (off by {by_pixel:.2g} of its deviation by pixel, and "
-            f"{by_block:.2g} over blocks of {block} x {block}): it was resized by another filter (with or without "
-            "antialiasing) or grid, compressed, or has noise"
-        )
-        cure = "resize {x} by the library, the interpolation and the antialiasing of training"
-        yield _Way((of_input(name, "resampling", words, lambda x: x, cure, block=block),), by_block)
-
-
-def _averaged(array: np.ndarray, axes: PictureAxes, size: int) -> np.ndarray:
-    """Return a picture averaged over square blocks; what does not fill one at the end is left out."""
-    wide = np.moveaxis(array.astype(np.float64), (axes.height, axes.width), (-2, -1))
-    height, width = (length - length % size for length in wide.shape[-2:])
-    blocks = wide[..., :height, :width].reshape(*wide.shape[:-2], height // size, size, width // size, size)
-    return np.asarray(blocks.mean((-3, -1)))
 
 
 def _rearranged(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tuple[tuple[Transform, ...], np.ndarray]]:
@@ -207,8 +195,8 @@ def _with_numbers(name: str, before: tuple[Transform, ...], made: np.ndarray, th
     exact = EXACT if not after or theirs.dtype.kind != "f" else max(EXACT, float(np.finfo(theirs.dtype).eps))
     if (left := unexplained(made, theirs, None)) <= exact:
         return _Way(before, 0.0 if left <= EXACT or after else left, after=after)
-    if np.ptp(theirs) == 0:
-        return _Way(before, max(left, UNLIKE), after=after)  # a line through one number says nothing
+    if np.ptp(theirs) == 0 or made.size < _LEAST_FITTED:
+        return _Way(before, max(left, UNLIKE), after=after)  # a line through few numbers says nothing
     axes = picture_axes(theirs.shape) or _columns(theirs.shape)
     uniform, by_channel = fitted(made, theirs, None), fitted(made, theirs, axes)
     chosen, used = (uniform, None) if uniform[2] <= max(1.05 * by_channel[2], exact) else (by_channel, axes)
@@ -232,44 +220,10 @@ def _typed(name: str, made: np.ndarray, theirs: np.ndarray) -> tuple[Transform, 
     return (step,)
 
 
-def unexplained(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> float:
-    """Return the RMS difference of two tensors, as a share of the deviation of the second from its mean."""
-    with np.errstate(invalid="ignore", over="ignore"):  # of bytes that are no numbers
-        wide = theirs.astype(np.float64)
-        left = made.astype(np.float64) - wide
-        spread = wide - wide.mean(axis=_over(wide, axes), keepdims=True)
-        power = float(np.mean(spread * spread)) or float(np.mean(wide * wide))
-        found = float(np.sqrt(np.mean(left * left) / power)) if power else float(np.abs(left).max())
-    return found if np.isfinite(found) else np.inf
-
-
-def fitted(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the scale and offset, of each channel or of all, by which one tensor comes nearest to another.
-
-    By least squares; a channel that is constant on either side keeps its scale.
-
-    Returns:
-        Scale and offset by channel, and what they leave; see `unexplained`.
-    """
-    with np.errstate(invalid="ignore", over="ignore"):
-        x, y = made.astype(np.float64), theirs.astype(np.float64)
-        over = _over(x, axes)
-        mean_x, mean_y = x.mean(axis=over, keepdims=True), y.mean(axis=over, keepdims=True)
-        spread = ((x - mean_x) ** 2).mean(axis=over, keepdims=True)
-        together = ((x - mean_x) * (y - mean_y)).mean(axis=over, keepdims=True)
-        vary = (spread > 0) & (np.ptp(y, axis=over, keepdims=True) > 0)
-        scale = np.where(vary, together / np.where(vary, spread, 1.0), 1.0)
-        offset = mean_y - scale * mean_x
-        residual = unexplained(scale * x + offset, y, axes)
-    return np.atleast_1d(scale.reshape(-1)), np.atleast_1d(offset.reshape(-1)), residual
-
-
-def _over(array: np.ndarray, axes: PictureAxes | None) -> tuple[int, ...]:
-    return tuple(axis for axis in range(array.ndim) if axes is None or axis != axes.channel)
-
-
 _ALIKE = 2e-3
 """By so much a fitted number may be another than the one that is named: people write three digits."""
+_NEAR = 0.05
+"""The same for numbers that are fitted to pictures which were resized in other ways."""
 
 
 def _named(
@@ -277,17 +231,23 @@ def _named(
 ) -> Renormalized:
     """Return scale and offset with the words of a usual one that is like them, by a share of them."""
     wide = made.astype(np.float64)
-    over = _over(wide, axes)
+    over = others(wide, axes)
     least, most = np.atleast_1d(wide.min(axis=over)), np.atleast_1d(wide.max(axis=over))
     span = np.maximum(np.abs(scale) * np.maximum(np.abs(most), np.abs(least)), 1e-12)
     offset, scale = (
         np.where(np.abs(offset) < EXACT * span, 0.0, offset),
         np.where(np.abs(scale - 1) < EXACT, 1.0, scale),
     )
-    for usual in renormalizations(least, most) if len(least) <= _MOST_CHANNELS else ():
-        near = np.abs(usual.scale - scale) <= alike * np.abs(usual.scale)
-        if np.all(near) and np.all(np.abs(usual.offset - offset) <= alike * (span + np.abs(offset))):
-            return Renormalized(usual.kind, usual.words, scale, offset)
+
+    def away(usual: Renormalized) -> float:
+        by, plus = np.abs(usual.scale - scale) / np.abs(usual.scale), np.abs(usual.offset - offset)
+        return float(max(by.max(), (plus / (span + np.abs(offset))).max()))
+
+    known = renormalizations(least, most) if len(least) <= _MOST_CHANNELS else ()
+    nearest = min(known, key=away, default=None)
+    if nearest is not None and away(nearest) <= min(alike, _NEAR):
+        exact = away(nearest) <= _ALIKE
+        return dataclasses.replace(nearest, scale=scale, offset=offset) if exact else nearest
     return Renormalized("scale" if len(scale) == 1 else "normalization", FITTED, scale, offset)
 
 
@@ -311,11 +271,15 @@ def _geometric(
                 steps += (of_input(name, kind, f"has its channels in the order {order}", lambda x: x,
                                    f"{{x}} = {{x}} in the order {order}", order=order),)  # fmt: skip
             plain = unexplained(made, seen, None)
-            yield _Way(
-                steps, min(residual, plain), (scale, offset, made, other_axes) if residual < 0.9 * plain else None
-            )
+            fit = (scale, offset, made, other_axes) if residual < 0.9 * plain and not _is_idle(scale, offset) else None
+            yield _Way(steps, min(residual, plain), fit)
             if residual <= EXACT:
                 return
+
+
+def _is_idle(scale: np.ndarray, offset: np.ndarray) -> bool:
+    """Return whether numbers are those of pictures that only differ in how they were resized."""
+    return bool(np.abs(scale - 1).max() <= _NEAR and np.abs(offset).max() <= _NEAR)
 
 
 def _orders(channels: int) -> Iterable[list[int]]:

@@ -2,11 +2,13 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tensortriage_feeds.pictures import METHODS, Box, PictureAxes, part, resized
+from tensortriage_feeds.normalizations import numbers
+from tensortriage_feeds.pictures import METHODS, Box, PictureAxes, part, resized, sampled
+from tensortriage_feeds.registration import Shown, shown
 from tensortriage_feeds.transforms import Transform, of_input
 
 _CURES = {
@@ -46,19 +48,22 @@ def geometries(name: str, mine: np.ndarray, theirs: np.ndarray, axes: PictureAxe
         axes: The axes of both.
     """
     size, given = _size(theirs, axes), _size(mine, axes)
-    inner, whole = _inside_bands(theirs, axes), (0, size[0], 0, size[1])
-    if (own := _inside_bands(mine, axes)) != (0, given[0], 0, given[1]):
-        kind, words = ("stretch", "stretched without the bands of the reference's letterbox, to")
+    inner, whole = inside_bands(theirs, axes), (0, size[0], 0, size[1])
+    pad = _colour(theirs, axes, inner) if inner != whole else []
+    if (own := inside_bands(mine, axes)) != (0, given[0], 0, given[1]):
+        how = ("stretch", "stretched without the bands of the reference's letterbox, to")
         if inner != whole:
-            kind, words = "bands", "a letterbox with other bands than the reference's: around"
-        yield from _fitted_in(name, kind, part(mine, axes, own), axes, inner, words)
+            how = ("bands", "a letterbox with other bands than the reference's: around")
+        yield from _fitted_in(name, how, part(mine, axes, own), axes, inner, pad)
     if inner != whole:
-        yield from _fitted_in(name, "letterbox", mine, axes, inner, "a letterbox: bands around")
+        yield from _fitted_in(name, ("letterbox", "a letterbox: bands around"), mine, axes, inner, pad)
     if size != given:
         kind = "interpolation" if _shape_kept(given, size) else "stretch"
-        yield from _fitted_in(name, kind, mine, axes, whole, "resized to")
+        yield from _fitted_in(name, (kind, "resized to"), mine, axes, whole)
     yield from _moved(name, mine, theirs, axes)
-    yield from _parts(name, mine, axes, size)
+    if size != given:
+        yield from _parts(name, mine, axes, size)
+    yield from _seen(name, (mine, own), (theirs, inner), axes)
 
 
 def _size(array: np.ndarray, axes: PictureAxes) -> tuple[int, int]:
@@ -69,24 +74,75 @@ def _shape_kept(given: tuple[int, int], size: tuple[int, int]) -> bool:
     return abs(given[0] * size[1] - given[1] * size[0]) <= max(given) * 0.02 * max(size)
 
 
-def _inside_bands(array: np.ndarray, axes: PictureAxes) -> Box:
+def inside_bands(array: np.ndarray, axes: PictureAxes) -> Box:
     """Return the part of a picture that is inside bands of one colour; all of it where there are none."""
-    corner = part(array, axes, (0, 1, 0, 1))
-    unlike = np.any(array != corner, axis=tuple(axis for axis in range(array.ndim) if axis not in axes.places))
-    rows, columns = np.flatnonzero(unlike.any(axis=1)), np.flatnonzero(unlike.any(axis=0))
-    if not rows.size:
-        return 0, unlike.shape[0], 0, unlike.shape[1]
-    return int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
+    height, width = _size(array, axes)
+    found = (0, height, 0, width)
+    for top, left in ((0, 0), (height - 1, width - 1)):  # a picture in a corner has its bands at the other one
+        corner = part(array, axes, (top, top + 1, left, left + 1))
+        unlike = np.any(array != corner, axis=tuple(axis for axis in range(array.ndim) if axis not in axes.places))
+        rows, columns = np.flatnonzero(unlike.any(axis=1)), np.flatnonzero(unlike.any(axis=0))
+        if rows.size:
+            ends = (int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1)
+            (top, left), (bottom, right) = map(max, found[::2], ends[::2]), map(min, found[1::2], ends[1::2])
+            found = (top, bottom, left, right)
+    return found
+
+
+def _colour(array: np.ndarray, axes: PictureAxes, box: Box) -> list[float]:
+    """Return the colour of the bands around a part of a picture, by channel, one number where all are equal."""
+    height, width = _size(array, axes)
+    at = (0, 0) if box[0] or box[2] else (height - 1, width - 1)
+    corner = part(array, axes, (at[0], at[0] + 1, at[1], at[1] + 1))
+    return numbers(np.moveaxis(corner, axes.channel, 0).reshape(array.shape[axes.channel], -1)[:, 0])
+
+
+def _seen(
+    name: str, mine: tuple[np.ndarray, Box], theirs: tuple[np.ndarray, Box], axes: PictureAxes
+) -> Iterator[PlacedPicture]:
+    """Yield the part of a picture that the other shows, resized, without the bands of both."""
+    (array, own), (other, inner) = mine, theirs
+    inside, wanted = part(array, axes, own), part(other, axes, inner)
+    found = shown(inside, wanted, axes)
+    if found is None:
+        return
+    given, size = _size(inside, axes), _size(wanted, axes)
+    kind, words = _told_part(found, given)
+    top, bottom, left, right = found.within(given, size)
+    if inner != (0, *_size(other, axes)[:1], 0, *_size(other, axes)[1:]):
+        words = f"{words}, between bands of {_colour(other, axes, inner)}"
+    box = [round(end + shift, 1) for ends, shift in ((found.rows, own[0]), (found.columns, own[2])) for end in ends]
+    told = of_input(name, kind, f"is {words} (rows {box[0]:g} to {box[1]:g}, columns {box[2]:g} to {box[3]:g} of the "
+                    "reference's)", lambda x: x, _CURES[kind], box=box)  # fmt: skip
+    place = (inner[0] + top, inner[0] + bottom, inner[2] + left, inner[2] + right)
+    for antialiased in (False, True):
+        made = sampled(inside, axes, (found.rows, found.columns), size, antialiased=antialiased)
+        yield PlacedPicture(told, part(made, axes, (top, bottom, left, right)), place)
+
+
+_WHOLE = 0.02
+"""By so small a share of a side a part is the whole."""
+
+
+def _told_part(found: Shown, given: tuple[int, int]) -> tuple[str, str]:
+    shares = [(end - begin) / size for (begin, end), size in zip((found.rows, found.columns), given, strict=True)]
+    if max(shares) <= 1 + _WHOLE:
+        return "crop", "a part of the picture, resized"
+    if min(shares) >= 1 - _WHOLE:
+        return "stretch", "more of the picture than the reference shows, resized: the whole for a part"
+    return "stretch", "the picture in another shape"
 
 
 def _fitted_in(
-    name: str, kind: str, mine: np.ndarray, axes: PictureAxes, box: Box, words: str
+    name: str, how: tuple[str, str], mine: np.ndarray, axes: PictureAxes, box: Box, pad: Sequence[float] = ()
 ) -> Iterator[PlacedPicture]:
     """Yield the whole picture, resized by each method to a part of the other."""
-    size = (box[1] - box[0], box[3] - box[2])
+    size, (kind, words) = (box[1] - box[0], box[3] - box[2]), how
+    more = {"pad": list(pad)} if pad else {}
+    colour = f", bands of {pad[0]:g}" if len(pad) == 1 else f", bands of {list(pad)}" if pad else ""
     for method in METHODS:
-        said = f"is {words} {size[0]} x {size[1]} pixels ({method})"
-        told = of_input(name, kind, said, lambda x: x, _CURES[kind], box=list(box), method=method)
+        said = f"is {words} {size[0]} x {size[1]} pixels ({method}{colour})"
+        told = of_input(name, kind, said, lambda x: x, _CURES[kind], box=list(box), method=method, **more)
         yield PlacedPicture(told, resized(mine, axes, size, method), box)
 
 

@@ -17,7 +17,7 @@ _LEAST_ROW = 4
 """Numbers in a row below which nobody aligns one."""
 _SHARES = ((1, 4), (1, 2), (1, 3), (2, 3), (1, 8))
 """Parts of a buffer that are copied: bytes counted as numbers (a quarter, a half), one or two planes of three."""
-_LEAST_ROWS = 8
+LEAST_ROWS = 8
 """Rows of a table from which on the order of its columns is no chance."""
 
 
@@ -33,7 +33,8 @@ def memory_candidates(name: str, array: np.ndarray) -> Iterator[Transform]:
             yield _first(name, array.size * over // under, array.size)
     axes = picture_axes(array.shape)
     if axes is not None and array.shape[axes.channel] == 3 and array.dtype.kind != "b":
-        for filled in dict.fromkeys((0.0, 1.0, 255.0) if array.dtype.kind == "f" else (0, 255)):
+        full = (0.0, 1.0, 255.0) if array.dtype.kind == "f" else (0, min(255, np.iinfo(array.dtype).max))
+        for filled in dict.fromkeys(full):
             words = f"holds pixels of four numbers (the fourth {filled:g}), read as three"
             yield of_input(name, "other-channels", words,
                            functools.partial(_four_as_three, axis=axes.channel, filled=filled),
@@ -52,9 +53,15 @@ def memory_of(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | No
         return _with_padding(name, *rows)
     if np.ptp(made) and (rows := pitch(made, right)) is not None:
         return _without_padding(name, *rows)
+    axes = picture_axes(mine.shape)
+    if axes is not None and axes.channel < axes.height and mine.shape[axes.channel] > 1:
+        as_made = [np.ascontiguousarray(np.moveaxis(each, axes.channel, -1)) for each in (right, made)]
+        for step, (one, other) in ((_with_padding, as_made), (_without_padding, as_made[::-1])):
+            if np.ptp(other) and (rows := pitch(one, other)) is not None:
+                return _before_transposed(name, step(name, *rows), axes.channel)
     if (count := first_alone(right, made)) is not None:
         return _first(name, count, mine.size)
-    if mine.ndim == 2 and len(mine) >= _LEAST_ROWS and (order := order_of(right.T, made.T)) is not None:
+    if mine.ndim == 2 and len(mine) >= LEAST_ROWS and (order := order_of(right.T, made.T)) is not None:
         back = np.argsort(order).tolist()
         return of_input(name, "column-order", f"has its columns in the order {order.tolist()}",
                         lambda x: x[:, order], f"{{x}} = {{x}}[:, {back}]", order=order.tolist())  # fmt: skip
@@ -80,7 +87,9 @@ def _unfilled(name: str, right: np.ndarray, made: np.ndarray) -> Transform | Non
 
 def _renumbered(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None:
     """Return that numbers of tokens are others, each always the same, or one number in place of several."""
-    if mine.dtype.kind not in "iu" or theirs.dtype.kind not in "iu" or mine.size < _LEAST_ROWS:
+    if mine.dtype.kind not in "iu" or theirs.dtype.kind not in "iu" or mine.size < LEAST_ROWS:
+        return None
+    if mine.dtype.itemsize == 1 and picture_axes(mine.shape) is not None:  # pixels are no tokens
         return None
     unlike = mine != theirs
     pairs = {(int(was), int(now)) for was, now in zip(mine[unlike], theirs[unlike], strict=True)}
@@ -121,6 +130,17 @@ def _without_padding(name: str, length: int, stride: int) -> Transform:
     cure = f"copy {{x}} row by row into the engine's buffer, to every {stride}th number"
     return of_input(name, "row-stride", words, functools.partial(_packed, length=length, stride=stride), cure,
                     length=length, stride=stride)  # fmt: skip
+
+
+def _before_transposed(name: str, step: Transform, axis: int) -> Transform:
+    """Return a transform of a picture's memory as libraries hold it, channels last, for one with channels first."""
+
+    def apply(array: np.ndarray) -> np.ndarray:
+        pixels = np.ascontiguousarray(np.moveaxis(array, axis, -1))
+        return np.moveaxis(step({name: pixels})[name], -1, axis)
+
+    words = f"{step.words}, with channels last, before it was transposed"
+    return of_input(name, step.kind, words, apply, step.cure, **step.parameters)
 
 
 def _first(name: str, count: int, size: int) -> Transform:

@@ -109,14 +109,15 @@ def renormalizations(least: np.ndarray, most: np.ndarray) -> Iterator[Renormaliz
         yield _made(f"not normalized to {by.words}", deviation, mean)
     for right, other in itertools.permutations(ALL, 2):
         mean, deviation = right.of_channels(channels)
-        if not any(_are_pixels(low * deviation + mean, high * deviation + mean) for low, high in ends):
+        if not any(are_pixels(low * deviation + mean, high * deviation + mean) for low, high in ends):
             continue
         other_mean, other_deviation = other.of_channels(channels)
         words = f"normalized to {other.words} instead of {right.words}"
         yield _made(words, deviation / other_deviation, (mean - other_mean) / other_deviation)
 
 
-def _are_pixels(least: np.ndarray, most: np.ndarray) -> bool:
+def are_pixels(least: np.ndarray, most: np.ndarray) -> bool:
+    """Return whether numbers between these lie in 0 to 1."""
     return bool(least.min() >= -_OUTSIDE and most.max() <= 1 + _OUTSIDE)
 
 

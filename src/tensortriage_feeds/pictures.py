@@ -78,6 +78,28 @@ def resized(array: np.ndarray, axes: PictureAxes, size: tuple[int, int], method:
     return found
 
 
+def sampled(array: np.ndarray, axes: PictureAxes, spans: Sequence[tuple[float, float]], size: tuple[int, int],
+            *, antialiased: bool) -> np.ndarray:  # fmt: skip
+    """Return parts of pictures that begin and end between pixels, bilinear, float64; the border pixel repeats.
+
+    Args:
+        array: The pictures.
+        axes: Their axes.
+        spans: Begin and end, of rows and of columns, in pixels.
+        size: Rows and columns of the result.
+        antialiased: Whether the kernel is as wide as a pixel of the result.
+    """
+    found = np.asarray(array, np.float64)
+    for axis, (begin, end), wanted in zip(axes.places, spans, size, strict=True):
+        step = (end - begin) / wanted
+        centres = begin + (np.arange(wanted) + 0.5) * step - 0.5
+        wide = max(step, 1.0) if antialiased else 1.0
+        kernel = functools.partial(_wide_triangle, width=wide)
+        matrix = _at(centres, found.shape[axis], kernel, math.ceil(wide))
+        found = np.moveaxis(np.tensordot(matrix, found, axes=(1, axis)), 0, axis)
+    return found
+
+
 ALIGNED = "bilinear, corners aligned"
 
 
@@ -110,6 +132,10 @@ def _centres(given: int, wanted: int) -> np.ndarray:
 
 def _triangle(distance: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(1.0 - np.abs(distance), 0.0, None))
+
+
+def _wide_triangle(distance: np.ndarray, width: float) -> np.ndarray:
+    return _triangle(distance / width)
 
 
 def _cubic(distance: np.ndarray, sharpness: float) -> np.ndarray:

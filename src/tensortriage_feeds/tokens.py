@@ -29,8 +29,10 @@ def token_candidates(tensors: Tensors) -> Iterator[Transform]:
     for name, array in rows.items():
         if name not in masks and array.shape[-1] >= _TOKENS_LEAST and np.isin(np.diff(array), (0, 1)).all():
             yield from _positions(name, {mask: each for mask, each in masks.items() if each.shape == array.shape})
-    yield from _sides(ids, masks)
+    segments = {name: array for name, array in rows.items() if name not in ids and name not in masks}
+    yield from _sides(ids, masks, segments)
     yield from _truncated(ids, masks)
+    yield from _without_special(ids, masks, segments)
 
 
 def exchanges(tensors: Tensors) -> Iterator[Transform]:
@@ -158,18 +160,50 @@ def _hides_more(mask: np.ndarray, count: int) -> np.ndarray:
     return mask
 
 
-def _sides(ids: Mapping[str, np.ndarray], masks: Mapping[str, np.ndarray]) -> Iterator[Transform]:
+def _without_special(
+    ids: Mapping[str, np.ndarray], masks: Mapping[str, np.ndarray], segments: Mapping[str, np.ndarray]
+) -> Iterator[Transform]:
+    """Yield tokens without the first, the last, and others of their numbers, with a mask and segments that follow."""
+    for (name, array), (mask_name, mask) in itertools.product(ids.items(), masks.items()):
+        if array.shape != mask.shape or array.ndim != 2 or not mask.any():
+            continue
+        shown = np.flatnonzero(mask[0])
+        ends = {int(array[0, shown[0]]), int(array[0, shown[-1]])}
+        pad = _padding(array, mask)[0]
+        also = tuple(each for each in segments if segments[each].shape == mask.shape)
+        for names in dict.fromkeys(((name, mask_name, *also), (name, mask_name))):
+            yield Transform(
+                "tokens", names, f"are without the special tokens {sorted(ends)}",
+                functools.partial(_dropped, names, ends, pad),
+                "tokenize with special tokens (add_special_tokens=True)", {"lacks": sorted(ends)},
+            )  # fmt: skip
+
+
+def _dropped(names: tuple[str, ...], ends: set[int], pad: int, feed: Tensors) -> Tensors:
+    """Return rows without some tokens, what is behind them moved up; inputs beyond tokens and mask become 0."""
+    ids, mask = names[:2]
+    made = {name: np.full_like(feed[name], pad if name == ids else 0) for name in names}
+    for at, row in enumerate(feed[ids]):
+        keep = (feed[mask][at] != 0) & ~np.isin(row, list(ends))
+        made[ids][at, : keep.sum()], made[mask][at, : keep.sum()] = row[keep], 1
+    return made
+
+
+def _sides(
+    ids: Mapping[str, np.ndarray], masks: Mapping[str, np.ndarray], segments: Mapping[str, np.ndarray]
+) -> Iterator[Transform]:
     """Yield padding on the other side, of tokens and of their mask, or of the tokens alone."""
     for (name, array), (mask_name, mask) in itertools.product(ids.items(), masks.items()):
         if array.shape != mask.shape or array.ndim != 2 or mask.all():
             continue
 
         def apply(feed: Tensors, names: tuple[str, ...], by: str = mask_name) -> Tensors:
-            return {name: _on_the_other_side(feed[name], feed[by]) for name in names}
+            return {each: _on_the_other_side(feed[each], feed[by]) for each in names}
 
         left = bool(mask[:, -1].min() == 0)
         side = "left" if left else "right"
-        for names in ((name, mask_name), (name,)):
+        also = tuple(each for each in segments if segments[each].shape == mask.shape)
+        for names in dict.fromkeys(((name, mask_name, *also), (name, mask_name), (name,))):
             words = f"{'are' if len(names) > 1 else 'is'} padded on the {side}" + (
                 "" if len(names) > 1 else ", and its mask is not"
             )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensortriage_feeds.normalizations import Renormalized, numbers, renormalizations
+from tensortriage_feeds.normalizations import ALL, PLAIN, Renormalized, are_pixels, numbers, renormalizations
 from tensortriage_feeds.pictures import PictureAxes
 from tensortriage_feeds.transforms import Transform, of_input
 
@@ -72,6 +72,25 @@ def scales(name: str, array: np.ndarray, axes: PictureAxes | None) -> Iterator[T
             seen.add(key)
             yield scaled(name, change, axes, array.ndim)
     yield from of_the_data(name, wide)
+    if axes is not None:
+        yield from _gammas(name, least, most, axes, array.ndim)
+
+
+def _gammas(name: str, least: np.ndarray, most: np.ndarray, axes: PictureAxes, rank: int) -> Iterator[Transform]:
+    """Yield linear light for sRGB, and the other way round, behind which a normalization follows."""
+    for by in ALL:
+        mean, deviation = by.of_channels(len(least))
+        if by is PLAIN or not are_pixels(least * deviation + mean, most * deviation + mean):
+            continue
+        moved, divided = axes.per_channel(mean, rank), axes.per_channel(deviation, rank)
+
+        def change(x: np.ndarray, power: float, moved: np.ndarray = moved, divided: np.ndarray = divided) -> np.ndarray:
+            return np.asarray((_bent(x * divided + moved, 1.0, power) - moved) / divided)
+
+        for gamma in (1 / 2.2, 2.2):
+            yield of_input(name, "gamma", f"has a gamma of {gamma:.3g} (linear light for sRGB, or the other way round) "
+                           f"before it is normalized to {by.words}", functools.partial(change, power=gamma),
+                           "decode the picture as in training", gamma=gamma)  # fmt: skip
 
 
 def _audio(channels: int) -> Iterator[Renormalized]:
@@ -114,13 +133,21 @@ def rounded(name: str, array: np.ndarray) -> Iterator[Transform]:
     """Yield numbers that passed through a type that does not hold them."""
     ways: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
         "uint8": ("was cut to whole numbers of 8 bits, which wrap", lambda x: _wrapped(x, np.uint8)),
-        "uint8-clipped": ("was rounded to whole numbers from 0 to 255", lambda x: np.clip(np.rint(x), 0, 255)),
+        "uint8-clipped": (
+            "was rounded to whole numbers from 0 to 255",
+            lambda x: np.clip(np.rint(x.astype(np.float64)), 0, 255),
+        ),
         "int8": ("was read as signed bytes: from 128 on numbers are negative", lambda x: _wrapped(x, np.int8)),
         "integers": ("was cut to whole numbers", np.trunc),
         "255ths": ("was cut to 255ths, as bytes hold numbers from 0 to 1", lambda x: _wrapped(x * 255, np.uint8) / 255),
         "255ths-rounded": ("was rounded to 255ths", lambda x: np.clip(np.rint(x * 255.0), 0, 255) / 255),
         "fp16": ("was rounded to fp16", _halved),
     }
+    if array.dtype.kind in "iu":
+        del ways["integers"], ways["255ths"]
+    if array.dtype.itemsize == 1:
+        words = "has 128 added to its bytes, which wrap: signed bytes taken for unsigned ones, or the other way round"
+        ways["sign"] = (words, lambda x: x ^ np.array(-128).astype(x.dtype))
     for word, (words, change) in ways.items():
         left, cure = np.asarray(change(array)), f"convert to {array.dtype} before anything else"
         if np.ptp(left) == 0 < np.ptp(array):

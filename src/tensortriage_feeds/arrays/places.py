@@ -14,6 +14,8 @@ _LEAST_ROWS = 2
 """Rows behind the first that have to be right at another length."""
 _LEAST = 4
 """Numbers below which places may agree by chance."""
+_MOST_STARTS = 8
+"""Places that the second row of a buffer is looked for at."""
 _MOST_SLICES = 4096
 
 
@@ -54,7 +56,8 @@ def pitch(right: np.ndarray, made: np.ndarray) -> tuple[int, int] | None:
         length *= size
         if length < 2 or length == flat.size:
             continue
-        for stride in dict.fromkeys(-(-length // each) * each for each in ALIGNED):
+        aligned = [-(-length // each) * each for each in ALIGNED]
+        for stride in dict.fromkeys((*aligned, *_next_rows(flat, memory, length))):
             rows = (memory.size - length) // stride + 1
             if stride == length or rows < _LEAST_ROWS + 1:
                 continue
@@ -63,6 +66,16 @@ def pitch(right: np.ndarray, made: np.ndarray) -> tuple[int, int] | None:
             if np.ptp(wanted[length:]) and rms_error(wanted[length:], memory[places[length:]]) <= EQUAL_IN_FP32:
                 return length, stride
     return None
+
+
+def _next_rows(flat: np.ndarray, memory: np.ndarray, length: int) -> list[int]:
+    """Return where the second row may begin: the first places that hold its first numbers."""
+    lead = min(length, _LEAST)
+    end = min(3 * length, memory.size - lead)
+    at = np.arange(length + 1, max(end, length + 1))
+    with np.errstate(invalid="ignore"):
+        alike = np.abs(memory[at[:, None] + np.arange(lead)] - flat[length : length + lead]).max(axis=1, initial=0)
+    return [int(each) for each in at[alike <= EQUAL_IN_FP32 * np.abs(flat).max()][:_MOST_STARTS]]
 
 
 def first_alone(right: np.ndarray, made: np.ndarray) -> int | None:
