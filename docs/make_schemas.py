@@ -52,7 +52,7 @@ from tensortriage_inspect.summary import ModelSummary
 from tensortriage_polygraphy.lint.linter import LintReport
 from tensortriage_polygraphy.repeat_check.repeat import Repeated
 from tensortriage_polygraphy.statistics import Histogram, TensorSummary
-from tensortriage_quantize.inspection.quantizer_inspection import QuantizersResult
+from tensortriage_quantize.inspection.quantizer_rows import QuantizersResult
 from tensortriage_quantize.quantize import QuantizeResult
 from tensortriage_steps.consistency.check import ConsistencyReport
 from tensortriage_steps.steps_report import StepsReport

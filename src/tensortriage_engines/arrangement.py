@@ -8,13 +8,13 @@ tries them (`tensortriage.runs.analyses.given_layouts`), or the user names one: 
 
 import dataclasses
 import itertools
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.engines.sdk import BuildFailed, DType, IsolatedSession, UsageError, ValueSpec
+from tensortriage_engines.axis_orders import Axes, alike, orders, unequal, with_ones
 
 LAYOUT, NAMES = "layout", "names"
 ARRANGEMENT_OPTIONS: Mapping[str, str] = {
@@ -27,13 +27,9 @@ ARRANGEMENT_OPTIONS: Mapping[str, str] = {
 MOST = 24
 """Ways that are tried at most: all orders of four axes, or of four tensors."""
 _MOST_UNNAMED = 6
-_MOST_AXES = 5
 _LETTERS = {3: "ncw", 4: "nchw", 5: "ncdhw"}
 _ADDED = re.compile(r"^(?:serving_default_|wa(?=/))|:\d+$")
 """Additions of converters to a name: TensorFlow's signatures and places of results, onnx2tf before a slash."""
-
-Axes = tuple[int, ...]
-Shape = Sequence[int | str | None] | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,7 +52,7 @@ class Placed:
         dtype = self.held.dtype
         if dtype is not None and not dtype.is_float and moved.dtype.kind == "f":
             moved = self._whole(moved, dtype)
-        return np.ascontiguousarray(moved).reshape(_with_ones(moved.shape, self.held.shape))
+        return np.ascontiguousarray(moved).reshape(with_ones(moved.shape, self.held.shape))
 
     def _whole(self, array: np.ndarray, dtype: DType) -> np.ndarray:
         """Return numbers in the integers that the file takes.
@@ -78,7 +74,7 @@ class Placed:
         """Return a result of the file's in the axes and the type of the model; in its own where it has others."""
         if self.axes is not None:
             moved = [self.spec.shape[axis] for axis in self.axes] if self.spec.shape is not None else None
-            array = array.reshape(_with_ones(array.shape, moved))
+            array = array.reshape(with_ones(array.shape, moved))
             array = array.transpose(np.argsort(self.axes)) if array.ndim == len(self.axes) else array
         declared, own = self.spec.dtype, DType.from_numpy(array.dtype)
         alike = declared is not None and DType.STRING not in (declared, own) and declared.is_float is own.is_float
@@ -93,7 +89,7 @@ class Placed:
     @property
     def moved(self) -> bool:
         """Whether numbers lie in another order in the file."""
-        order = _unequal(self.axes or (), self.spec.shape)
+        order = unequal(self.axes or (), self.spec.shape)
         return order != tuple(sorted(order))
 
 
@@ -217,27 +213,6 @@ def only(ways: Sequence[Arrangement]) -> Arrangement:
     )
 
 
-def ways(declared: Shape, held: Shape) -> tuple[Axes | None, ...]:
-    """Return the orders in which the axes of a tensor may lie in a file; empty where it cannot be that tensor.
-
-    Args:
-        declared: Shape in the model.
-        held: Shape in the file; words, None and negative sizes fit any size.
-    """
-    if declared is None or held is None:
-        return (None,)
-    rank = len(declared)
-    habits = [tuple(range(rank))]
-    if rank > 2:  # channels last, and first
-        habits += [(0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1))]
-    every = itertools.permutations(range(rank)) if rank <= _MOST_AXES else ()
-    for orders, alike in itertools.product((habits, list(every)), (_whole, _but_for_ones)):
-        found = [axes for axes in orders if alike([declared[axis] for axis in axes], held)]
-        if found:
-            return tuple({_unequal(axes, declared): axes for axes in reversed(found)}.values())[::-1]
-    return ()
-
-
 class _Told:
     """The user's statements about a file."""
 
@@ -265,11 +240,11 @@ class _Told:
         return self._names.get(name)
 
     def ways(self, spec: ValueSpec, held: ValueSpec) -> tuple[Axes | None, ...]:
-        """Return `ways`, reduced to one if the user named it."""
+        """Return `orders`, reduced to one if the user named it."""
         rank = len(spec.shape or ())
         order = self._orders.get(spec.name, self._every.get(rank))
         if order is None or spec.shape is None:
-            return ways(spec.shape, held.shape)
+            return orders(spec.shape, held.shape)
         letters = _LETTERS.get(rank, "") if order.isalpha() else "0123456789"[:rank]
         if sorted(order.lower()) != sorted(letters):
             raise UsageError(
@@ -279,7 +254,7 @@ class _Told:
             )
         axes = tuple(letters.index(letter) for letter in order.lower())
         moved = [spec.shape[axis] for axis in axes]
-        fitting = held.shape is None or _whole(moved, held.shape) or _but_for_ones(moved, held.shape)
+        fitting = held.shape is None or alike(moved, held.shape)
         return (axes,) if fitting else ()
 
 
@@ -310,10 +285,10 @@ def _ways_of_side(
 def _named(fitting: Mapping[tuple[str, str], Sequence[Axes | None]], told: _Told) -> dict[str, str]:
     """Return the file's names of tensors that the user maps, or that keep their name there."""
     found: dict[str, str] = {}
-    for (name, row), orders in fitting.items():
+    for (name, row), ways in fitting.items():
         wanted = told.held_as(name)
         same = row == wanted if wanted is not None else _plain(row) == _plain(name)
-        if same and orders and row not in found.values():
+        if same and ways and row not in found.values():
             found.setdefault(name, row)
     return found
 
@@ -344,35 +319,6 @@ def _types_alike(spec: ValueSpec, row: ValueSpec, *, outputs: bool) -> bool:
     """Return whether types are one but for their width; files may take images as they are stored, in 8 bits."""
     own, held = spec.dtype, row.dtype
     return own is None or held is None or own.is_float is held.is_float or (not outputs and held.bits == 8)
-
-
-def _known(shape: Sequence[int | str | None]) -> bool:
-    return all(isinstance(size, int) and size >= 0 for size in shape)
-
-
-def _whole(moved: Sequence[int | str | None], held: Sequence[int | str | None]) -> bool:
-    """Return whether shapes are one, axis by axis, where they are known."""
-    pairs = zip(moved, held, strict=len(moved) == len(held))
-    return len(moved) == len(held) and all(
-        one == other or not _known((one,)) or not _known((other,)) for one, other in pairs
-    )
-
-
-def _but_for_ones(moved: Sequence[int | str | None], held: Sequence[int | str | None]) -> bool:
-    """Return whether known shapes are one, but for axes of one entry."""
-    return _known(moved) and _known(held) and [s for s in moved if s != 1] == [s for s in held if s != 1]
-
-
-def _with_ones(shape: Sequence[int], wanted: Shape) -> tuple[int, ...]:
-    """Return a shape that differs from another in axes of one entry only; the shape itself where it differs in more."""
-    sizes = tuple(size for size in wanted or () if isinstance(size, int))
-    fits = wanted is not None and _known(wanted) and math.prod(sizes) == math.prod(shape)
-    return sizes if fits else tuple(shape)
-
-
-def _unequal(axes: Axes, shape: Shape) -> Axes:
-    """Return an order without the axes of one entry, which lie anywhere."""
-    return tuple(axis for axis in axes if shape is None or shape[axis] != 1)
 
 
 def _mismatch(what: str, specs: Sequence[ValueSpec], rows: Sequence[ValueSpec]) -> BuildFailed:

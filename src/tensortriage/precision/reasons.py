@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from tensortriage.model.ir.graph import Graph, Node
-from tensortriage.runs.analyses.ranges import merged_integers
+from tensortriage.runs.analyses.merged_integers import merged_integers
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import magnitude, percent
 

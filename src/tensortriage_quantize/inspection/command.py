@@ -21,7 +21,7 @@ from tensortriage.sdk import (
 
 if TYPE_CHECKING:
     from tensortriage_quantize.inspection.blocked_inspection import BlockRow
-    from tensortriage_quantize.inspection.quantizer_inspection import PairRow, QuantizersResult
+    from tensortriage_quantize.inspection.quantizer_rows import PairRow, QuantizersResult
 
 EPILOG = """\b
 Examples:

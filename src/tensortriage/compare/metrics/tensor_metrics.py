@@ -16,6 +16,7 @@ import numpy as np
 
 from tensortriage.compare.metrics import block_metrics, blocks, compiled_pass, dtype_pairs
 from tensortriage.compare.metrics.block_totals import BlockTotals
+from tensortriage.compare.metrics.figures import cosine, decibels, histogram, largest_of, quantile, ratio, sorted_sample
 from tensortriage.errors import DataError
 from tensortriage.frozen_dataclass import frozen_dataclass
 
@@ -258,8 +259,8 @@ def _finish(tally: BlockTotals, count: int, worst: tuple[WorstElement, ...], exa
     compared = tally.compared
     undefined = compared == 0 and count > 0
     size = math.nan if undefined else max(compared, 1)
-    sample = _sorted_sample(tally) if tally.nonzero_errors else None
-    quantiles = [_quantile(sample, share) for share in (0.5, 0.9, 0.99)] if sample is not None else [size * 0.0] * 3
+    sample = sorted_sample(tally) if tally.nonzero_errors else None
+    quantiles = [quantile(sample, share) for share in (0.5, 0.9, 0.99)] if sample is not None else [size * 0.0] * 3
     rms_error = math.sqrt(tally.error_square_sum / size)
     reference_rms = math.sqrt(tally.reference_square_sum / size)
     return Metrics(
@@ -274,13 +275,13 @@ def _finish(tally: BlockTotals, count: int, worst: tuple[WorstElement, ...], exa
         p99_abs_error=quantiles[2],
         max_rel_error=math.nan if undefined else tally.relative_max,
         mean_rel_error=tally.relative_sum / size,
-        relative_rms_error=_ratio(rms_error, reference_rms),
-        cosine_similarity=math.nan if undefined else _cosine(tally),
-        sqnr_db=_decibels(reference_rms, rms_error),
+        relative_rms_error=ratio(rms_error, reference_rms),
+        cosine_similarity=math.nan if undefined else cosine(tally),
+        sqnr_db=decibels(reference_rms, rms_error),
         max_ulp_error=math.nan if undefined else tally.ulp_max,
         reference_rms=reference_rms,
-        reference_max_abs=_magnitude(tally.reference_max, count),
-        target_max_abs=_magnitude(tally.target_max, count),
+        reference_max_abs=largest_of(tally.reference_max, count),
+        target_max_abs=largest_of(tally.target_max, count),
         nan_reference=tally.nan_reference,
         nan_target=tally.nan_target,
         inf_reference=tally.inf_reference,
@@ -288,7 +289,7 @@ def _finish(tally: BlockTotals, count: int, worst: tuple[WorstElement, ...], exa
         nonfinite_mismatch=tally.nonfinite_mismatch,
         mismatches=tally.nonfinite_mismatch + tally.nonzero_errors,
         sampled=tally.zero_samples + sum(part.size for part in tally.samples),
-        histogram=() if sample is None else _histogram(sample),
+        histogram=() if sample is None else histogram(sample),
         worst=worst,
         exact=exact,
     )
@@ -309,69 +310,6 @@ def sample_stride(count: int) -> int:
     while stride > 1 and any(stride % factor == 0 for factor in (2, 3, 5, 7)):
         stride += 1
     return stride
-
-
-def _sorted_sample(tally: BlockTotals) -> np.ndarray:
-    """Return the sampled errors in ascending order."""
-    sample = np.concatenate([*tally.samples, np.zeros(tally.zero_samples, np.float32)])
-    sample.sort()
-    return sample
-
-
-def _quantile(sample: np.ndarray, share: float) -> float:
-    """Return a quantile by linear interpolation as numpy.quantile does, without its cost."""
-    if sample.size == 0:
-        return math.nan
-    place = share * (sample.size - 1)
-    low = int(place)
-    high = min(low + 1, sample.size - 1)
-    return float(sample[low]) + (float(sample[high]) - float(sample[low])) * (place - low)
-
-
-def _cosine(tally: BlockTotals) -> float:
-    if tally.nonzero_errors == 0:
-        return 1.0
-    reference, target = math.sqrt(tally.reference_square_sum), math.sqrt(tally.target_square_sum)
-    if reference == 0 or target == 0:
-        return 1.0 if reference == target else 0.0
-    if not math.isfinite(reference * target):
-        return math.nan
-    if not tally.error_square_sum < 0.01 * tally.reference_square_sum:
-        return max(-1.0, min(1.0, tally.product_sum / reference / target))
-    # |t - r|^2 = |r|^2 + |t|^2 - 2 r.t, rearranged: for nearly parallel vectors this keeps the digits of 1 - cosine,
-    # which the direct formula loses to cancellation.
-    excess = tally.error_square_sum - (reference - target) ** 2
-    return max(-1.0, min(1.0, 1.0 - excess / (2 * reference * target)))
-
-
-def _ratio(error: float, reference: float) -> float:
-    if error == 0:
-        return 0.0
-    return error / reference if reference != 0 else math.inf
-
-
-def _decibels(signal: float, noise: float) -> float:
-    if noise == 0:
-        return math.inf
-    ratio = signal / noise
-    return 20 * math.log10(ratio) if ratio != 0 else -math.inf
-
-
-def _magnitude(largest: float, count: int) -> float:
-    if largest >= 0:
-        return largest
-    return math.nan if count else 0.0
-
-
-def _histogram(sample: np.ndarray) -> tuple[tuple[int, int], ...]:
-    """Count sorted errors between powers of two."""
-    errors = sample[sample.searchsorted(0.0, side="right") : sample.searchsorted(np.inf)]
-    if errors.size == 0:
-        return ()
-    lowest, highest = (math.frexp(float(error))[1] - 1 for error in (errors[0], errors[-1]))
-    exponents = range(lowest, highest + 1)
-    edges = [*errors.searchsorted([2.0**exponent for exponent in exponents]).tolist(), errors.size]
-    return tuple((e, end - begin) for e, begin, end in zip(exponents, edges, edges[1:], strict=False) if end > begin)
 
 
 def _unravel(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:

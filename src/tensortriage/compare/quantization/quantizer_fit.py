@@ -4,14 +4,11 @@ A scale that is too small cuts numbers off, one that is too large wastes steps: 
 of clipping and the cost of rounding, and the best scale balances the two. The yardstick is measured on the same
 numbers: the same quantizer with scale and zero point chosen for them. So a quantizer is judged by a ratio, in dB, with
 the part that is to blame; other axes and zero points are tried, since a right scale may only be misplaced.
-
-An engine gets a quantizer wrong by misreading its definition: a part left out, taken from elsewhere, or rounded
-otherwise. A misreading is reported when it gives the engine's result and the definition does not.
 """
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +16,6 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import decibels
 from tensortriage.compare.judgement.within import is_decisive, near_prediction
 from tensortriage.frozen_dataclass import frozen_dataclass
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.quantization.qdq import is_quantizer
 from tensortriage.values.dtype import DType
 from tensortriage.values.text import magnitude, percent
 
@@ -30,12 +25,6 @@ _RELU6 = 6.0
 _WIDE_ENOUGH = 0.9
 """A quantizer without zero point may be symmetric on purpose. The zero point is missing only if the quantizer's range,
 after a shift, would hold this share of the observed range; a narrower range is a matter of the scale."""
-
-_MISREADING_AGREES = 0.995
-"""Share of the elements that a misreading must give exactly: a border case may round the other way."""
-
-_MISREADING_EXACT = 1e-4
-"""Relative difference of floats that are given exactly: four digits, which fp16 does not hold and float32 does."""
 
 KINDS = ("fits", "scale-not-positive", "scale-too-small", "scale-too-large", "zero-point", "axis")
 
@@ -134,7 +123,7 @@ def calibrate(
         )
     error = _error(x, scales, zeros, axis, limits)
     low, high = ((limit - zeros) * scales for limit in limits)
-    outside = (x < _spread(low - scales / 2, x, axis)) | (x > _spread(high + scales / 2, x, axis))
+    outside = (x < along_axis(low - scales / 2, x, axis)) | (x > along_axis(high + scales / 2, x, axis))
     squared = np.square(_passed(x, scales, zeros, axis, limits) - x)
     clipping = float(squared[outside].sum() / squared.sum()) if error else 0.0
     fit = QuantizerFit(
@@ -211,7 +200,7 @@ def _first_bad(scales: np.ndarray) -> float:
     return float(scales[~(np.isfinite(scales) & (scales > 0.0))].flat[0])
 
 
-def _spread(values: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:
+def along_axis(values: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:
     """Return one number, or one per index of an axis, ready to broadcast over x."""
     if values.size == 1:
         return values.reshape(())
@@ -220,7 +209,7 @@ def _spread(values: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:
 
 def _passed(x: np.ndarray, scales: np.ndarray, zeros: np.ndarray, axis: int, limits: tuple[float, float]) -> np.ndarray:
     """Return x quantized and dequantized, as ONNX defines both (rounding to nearest even, saturating)."""
-    scale, zero = _spread(scales, x, axis), _spread(zeros, x, axis)
+    scale, zero = along_axis(scales, x, axis), along_axis(zeros, x, axis)
     with np.errstate(all="ignore"):
         return np.asarray((np.clip(np.rint(x / scale) + zero, *limits) - zero) * scale)
 
@@ -321,74 +310,3 @@ def _shown(scale: np.ndarray) -> str:
     flat = np.asarray(scale, np.float64).reshape(-1)
     ends = f"{magnitude(flat.min(), 4)} to {magnitude(flat.max(), 4)} per channel"
     return magnitude(flat[0], 4) if flat.size == 1 else ends
-
-
-def misreading(node: Node, operands: Sequence[np.ndarray | None], target: np.ndarray) -> str:
-    """Return which misreading of a QuantizeLinear or DequantizeLinear gives a result; empty when none does.
-
-    Args:
-        node: The operator.
-        operands: One array per input.
-        target: The engine's result.
-    """
-    if not is_quantizer(node) or node.attributes.get("block_size"):
-        return ""
-    x, scale = operands[0], operands[1]
-    if x is None or scale is None or not x.size or x.shape != target.shape:
-        return ""
-    zero = operands[2] if len(operands) > 2 and operands[2] is not None else np.zeros(scale.shape)
-    axis = node.attributes.get("axis", 1)
-    axis = axis % x.ndim if isinstance(axis, int) and x.ndim else 0
-    for words, made in _misreadings(node.op_type, x, scale, zero, axis, DType.from_numpy(target.dtype)):
-        if _same(made, target):
-            return words
-    return ""
-
-
-def _same(made: np.ndarray, target: np.ndarray) -> bool:
-    wide = target.astype(np.float64)
-    with np.errstate(all="ignore"):
-        if DType.from_numpy(target.dtype).is_float:
-            close = np.abs(made - wide) <= _MISREADING_EXACT * np.maximum(np.abs(made), np.abs(wide))
-        else:
-            close = made == wide
-    return float(close.mean()) >= _MISREADING_AGREES and np.unique(wide.reshape(-1)[: 1 << 14]).size > 1
-
-
-def _misreadings(
-    op_type: str, x: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int, dtype: DType
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the name and the result of each misreading."""
-    wide, scales, zeros = (np.asarray(array).astype(np.float64) for array in (x, scale, zero))
-    zeros = np.broadcast_to(zeros, scales.shape)
-    limits = integer_range(dtype) if dtype.is_integer else (-np.inf, np.inf)
-
-    def made(s: np.ndarray, z: np.ndarray, along: int = axis, rounded: "np.ufunc | None" = None) -> np.ndarray:
-        s, z = _spread(s, wide, along), _spread(z, wide, along)
-        if op_type == "DequantizeLinear":
-            return np.asarray((wide - z) * s)
-        with np.errstate(all="ignore"):
-            return np.asarray(np.clip((rounded or np.rint)(wide / s) + z, *limits))
-
-    if zeros.any():
-        yield "it ignores the zero point", made(scales, np.zeros(scales.shape))
-        yield "it takes the zero point with the wrong sign", made(scales, -zeros)
-    if scales.size > 1:
-        first = np.full(scales.shape, scales.flat[0])
-        yield "it takes the scale of the first channel for all", made(first, np.full(scales.shape, zeros.flat[0]))
-        yield "it takes the scale of the first channel for all, with each one's zero point", made(first, zeros)
-        for other in range(wide.ndim):
-            if other != axis and wide.shape[other] == scales.size:
-                yield f"it applies the scales along axis {other} instead of {axis}", made(scales, zeros, other)
-    if op_type == "QuantizeLinear":
-        yield "it cuts digits off instead of rounding to nearest", made(scales, zeros, rounded=np.trunc)
-        yield "it rounds down instead of to nearest", made(scales, zeros, rounded=np.floor)
-        if limits[0] < 0:
-            yield (
-                "it saturates at the range of uint8",
-                np.asarray(np.clip(np.rint(wide / _spread(scales, wide, axis)), 0, 255)),
-            )
-    inverse = made(1.0 / scales, zeros)
-    if op_type == "DequantizeLinear":
-        inverse = np.asarray((wide - _spread(zeros, wide, axis)) / _spread(scales, wide, axis))
-    yield "it multiplies where it should divide by the scale, or the reverse", inverse

@@ -19,6 +19,7 @@ from tensortriage.compare.metrics.blocks import BLOCK, inner_products
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
+from tensortriage.runs.analyses.merged_integers import merged_integers
 from tensortriage.runs.analyses.sums.sum_terms import Terms, adds_up, terms_of
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.store import TensorStore
@@ -35,7 +36,6 @@ SLUGS = ("beyond-range", "weight-beyond-range", "sum-beyond-range", "subnormal",
 """Every kind of finding; ``docs/ranges.md`` explains each."""
 
 _WIDE = (DType.FLOAT, DType.DOUBLE, DType.BFLOAT16)
-_SAMPLE = 4096
 _SQUARE_FITS = 1e18
 """Squares of numbers up to this are finite in float32, and so is the sum of any that memory holds. Where one is larger
 no rounding of small numbers is anything to the tensor."""
@@ -300,41 +300,6 @@ def _held(
             f"{magnitude(whole.exact, 6)}, changes {percent(whole.share)} of these and makes different ones equal"
         )
         yield FormatMisfit("integers", word, True, whole.share, words)
-
-
-@frozen_dataclass
-class MergedIntegers:
-    """Whole numbers that become equal in a format.
-
-    Attributes:
-        exact: Up to this the format has every whole number.
-        share: Share of them that it changes.
-    """
-
-    exact: float
-    share: float
-
-
-def merged_integers(magnitudes: np.ndarray, precision: Precision) -> MergedIntegers | None:
-    """Return how a format fares with numbers that are all whole; None unless it makes different ones equal.
-
-    Args:
-        magnitudes: Finite, not negative; any shape.
-        precision: A floating-point format.
-    """
-    info = precision.dtype.finfo
-    exact, largest = 2.0 ** (int(info.nmant) + 1), float(magnitudes.max(initial=0.0))
-    if not exact < largest <= float(info.max) or not _whole(magnitudes.reshape(-1)):
-        return None
-    rounded = magnitudes.astype(precision.dtype.numpy).astype(np.float64)
-    share = float((rounded != magnitudes).mean())
-    fewer = share > 0.0 and np.unique(rounded).size < np.unique(magnitudes).size  # else it is rounding like any other
-    return MergedIntegers(exact, share) if fewer else None
-
-
-def _whole(magnitudes: np.ndarray) -> bool:
-    """Return whether all numbers are whole."""
-    return all(bool((part == np.rint(part)).all()) for part in (magnitudes[:_SAMPLE], magnitudes))
 
 
 def _summed(terms: Terms, largest: float, precision: Precision) -> Iterator[FormatMisfit]:

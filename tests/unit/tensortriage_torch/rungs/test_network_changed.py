@@ -23,12 +23,8 @@ from tensortriage.model.model import Model
 from tensortriage.model.provenance.origin import FX_NODE, NodeOrigin
 from tensortriage_testing import save_model
 from tensortriage_torch.operations import Operation
-from tensortriage_torch.rungs.network_changed import (
-    kind_of,
-    network_changed,
-    unlike_the_network,
-    wrong_constant,
-)
+from tensortriage_torch.rungs.blamed_nodes import kind_of, unlike_the_network, wrong_constant
+from tensortriage_torch.rungs.network_changed import network_changed
 from tensortriage_torch.rungs.network_values import Inner, NetworkValues
 from tensortriage_torch.traced_values import Trace
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tensortriage.compare.quantization.quantizer_fit import misreading
+from tensortriage.compare.quantization.misreadings import misreading
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
 from tensortriage.diagnose.rungs.operators.blame import Blame
