@@ -255,7 +255,8 @@ def _fits(
             scale = model.graph.weight(pair.scale)
             fit = calibrate(
                 numbers, scale, zero,
-                axis=pair.axis, dtype=pair.dtype, meant=Meant(symmetric, (seven_bits and pair.of_weight) or half),
+                axis=pair.axis, dtype=pair.dtype,
+                meant=Meant(symmetric, (seven_bits and pair.of_weight) or half, sampled=not pair.of_weight),
             )  # fmt: skip
             design = "7 bits" if seven_bits and pair.of_weight else "half range" if half else ""
             design = "smoothed" if pair.result in meant.smoothed else design

@@ -68,9 +68,14 @@ class Seen:
         """Return its ops run one by one; None where it cannot run them, or if they were not run and not ``asked``."""
         if self.local is None and asked and not self.refused:
             try:
-                self.local = local_errors(self._inv, self._feed)
+                found = local_errors(self._inv, self._feed)
             except EngineError as error:
                 self.refused = error.message
+            else:
+                if found.metrics or found.misshapen:
+                    self.local = found
+                else:  # nobody is right alone whom nobody saw
+                    self.refused = f"{self._inv.question.target} shows none of their results"
         return self.local
 
     def are_harmless(self, values: Sequence[str]) -> bool:

@@ -19,7 +19,7 @@ from tensortriage.inputs.conform import given_shapes
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.inputs.synthetic.input_roles import Use
-from tensortriage.inputs.synthetic.open_sizes import Dimension, open_dimensions
+from tensortriage.inputs.synthetic.open_sizes import SOUND, Dimension, open_dimensions
 from tensortriage.inputs.synthetic.random import FeedMaker
 from tensortriage.inputs.synthetic.required_sizes import required_sizes, solved_size
 from tensortriage.model.model import Model
@@ -34,7 +34,7 @@ BATCHES = (2, 4, 3, 8, 16)
 SUGGESTED: Sequence[tuple[re.Pattern[str], tuple[int, ...]]] = (
     (re.compile(r"batch|^bs$"), (1,)),
     (re.compile(r"height|width|image|pixel|^h$|^w$"), (64, 224, 320, 640, 256, 512)),
-    (re.compile(r"sample|audio|wav|signal|sound|speech|pcm"), (512, 1024, 16000, 576, 1536, 4096, 48000)),
+    (SOUND, (512, 1024, 16000, 576, 1536, 4096, 48000)),
     (re.compile(r"frame|mel|spectr|feat|time"), (64, 128, 80, 96, 100, 300, 1000, 3000)),
     (re.compile(r"seq|token|length|position"), (8, 16, 64, 128, 1)),
 )
@@ -103,12 +103,14 @@ def _choices(maker: FeedMaker, shapes: Mapping[str, Shape]) -> Iterator[tuple[Ma
     dimensions = open_dimensions(maker.specs, given_shapes(maker.specs, shapes))
     required = required_sizes(maker.model, dimensions) if dimensions else {}
     sizes = []
-    for chosen in _sizes(maker.model, dimensions, required):
+    usual = maker.sizes(shapes)
+    defaults = {dimension: usual[spec.name][axis] for dimension, (spec, axis) in dimensions.items()}
+    for chosen in _sizes(maker.model, dimensions, required, defaults):
         sizes.append(chosen)
         yield chosen, {}
     for numbers in _numbers(maker):
         yield _NO_CHOICE, numbers
-        if "fills" in numbers:  # another branch may take other sizes
+        if any(math.prod(usual[name]) == 1 for name in numbers.get("fills", ())):  # another branch may take other sizes
             yield from ((chosen, numbers) for chosen in sizes[: len(SIZES)])
 
 
@@ -129,7 +131,10 @@ def _numbers(maker: FeedMaker) -> Iterator[_Numbers]:
 
 
 def _sizes(
-    model: Model, dimensions: Mapping[Dimension, tuple[ValueSpec, int]], required: dict[Dimension, int]
+    model: Model,
+    dimensions: Mapping[Dimension, tuple[ValueSpec, int]],
+    required: dict[Dimension, int],
+    usual: Mapping[Dimension, int],
 ) -> Iterator[dict[Dimension, int]]:
     """Yield sizes of all open dimensions: of those that may be large one size, of the others 1; last of the batch."""
     suggested = {dimension: _suggested(dimension, *place) for dimension, place in dimensions.items()}
@@ -145,6 +150,9 @@ def _sizes(
     others = dict.fromkeys(batch, 1) | required
     if free and (solved := solved_size(model, free, others)) is not None:
         yield dict.fromkeys(free, solved) | others
+    for each in free if len(free) > 1 else ():  # what others add up to, as past and new tokens to those of a mask
+        if (solved := solved_size(model, [each], {**usual, **required})) is not None:
+            yield {each: solved} | required
     for group in dict.fromkeys(group for group in groups if group):
         words = dict.fromkeys(size for dimension in group for size in suggested[dimension])
         sizes = list(dict.fromkeys((*words, *SIZES)))

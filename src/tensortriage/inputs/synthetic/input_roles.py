@@ -88,7 +88,8 @@ _DOMAINS: Mapping[tuple[str, int], Use] = {
     ("Acos", 0): Use.SYMMETRIC, ("Atanh", 0): Use.SYMMETRIC, ("GridSample", 1): Use.SYMMETRIC,
     ("Acosh", 0): Use.AT_LEAST_ONE, ("Bernoulli", 0): Use.UNIT,
 }  # fmt: skip
-_LENGTHS = frozenset({("RNN", 4), ("LSTM", 4), ("GRU", 4), ("ReverseSequence", 1)})
+_RECURRENT = frozenset({"RNN", "LSTM", "GRU"})
+_LENGTHS = frozenset({*((each, 4) for each in _RECURRENT), ("ReverseSequence", 1)})
 _WHOLE = (float("inf"), 1.0)
 """Values of a length: that of the whole, else 1 if the axis that it counts is shorter than its input's."""
 _COUNTS_UP = frozenset({("Slice", 3), ("Unsqueeze", 1), ("Squeeze", 1)})
@@ -141,6 +142,14 @@ def is_convolved(graph: Graph, name: str) -> bool:
     return False
 
 
+def leads_with_time(graph: Graph, name: str) -> bool:
+    """Return whether an input is the sequence of a recurrent layer whose first axis is time, as it is by default."""
+    return any(
+        node.op_type in _RECURRENT and node.inputs[0] == name and not node.attributes.get("layout")
+        for node in graph.consumers(name)
+    )
+
+
 def _role(graph: Graph, spec: ValueSpec, spec_of: SpecOf) -> Role:
     found = list(_uses(graph, spec, spec_of))
     indexes = [role for role in found if role.use is Use.INDEX]
@@ -152,6 +161,8 @@ def _role(graph: Graph, spec: ValueSpec, spec_of: SpecOf) -> Role:
         return Role(Use.COUNT_UP, high=high, reason="is named like positions")
     if indexes:
         return min(indexes, key=lambda role: role.high)
+    if len({(role.use, role.low) for role in structural}) > 1:  # where a part begins, and where it ends
+        return Role(Use.COUNT_UP, reason=structural[0].reason)
     if structural:
         return structural[0]
     if _MASK_WORD.search(word):
@@ -186,7 +197,8 @@ def _named_mask(graph: Graph, spec: ValueSpec) -> Role:
     added = is_float and any(
         node.op_type == "Add" for place in _places(graph, spec.name) for node in graph.consumers(place.value)
     )
-    return Role(Use.FILL, low=0 if added else 1, reason="is named like a mask")
+    low = 0.0 if added else 1.0
+    return Role(Use.FILL, low=low, reason="is named like a mask", choices=() if added else (low, 1.0 - low))
 
 
 def _uses(graph: Graph, spec: ValueSpec, spec_of: SpecOf) -> Iterator[Role]:

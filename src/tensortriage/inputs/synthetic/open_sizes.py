@@ -1,12 +1,14 @@
 """Concrete sizes for the dimensions that a model leaves open.
 
 A name stands for one size wherever it appears, so that inputs fit each other; a sum of names (``past + sequence``) is
-the sum of their sizes. The sizes are the smallest that models usually accept: 1 along a leading axis (the batch), 64
-for the height and width of images, 1024 for audio samples that enter a convolution, 8 for everything else.
+the sum of their sizes. The sizes are the smallest that models usually accept: 1 along a leading axis (the batch),
+unless its name or a recurrent layer says that it is time, 64 for the height and width of images, 1024 for samples of
+sound, by their name or a convolution, 8 for everything else.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from tensortriage.errors import UsageError
@@ -20,6 +22,10 @@ BATCH = 1
 SEQUENCE = 8
 IMAGE = 64
 SIGNAL = 1024
+_TIME = re.compile(r"seq|time|frame|step|token|^t$")
+"""Words for a leading axis that is no batch."""
+SOUND = re.compile(r"sample|audio|wav|signal|sound|speech|pcm")
+"""Words for a last axis that is sound."""
 SMALL_BYTES = 16 << 20
 """Numbers so large that Python with its packages takes several times as much: whether they fit is not asked."""
 MAX_MADE_UP_BYTES = 2 << 30
@@ -36,6 +42,7 @@ def concrete_shapes(
     specs: Sequence[ValueSpec],
     shapes: Mapping[str, Shape],
     convolved: Collection[str] = (),
+    timed: Collection[str] = (),
     chosen: Mapping[Dimension, int] = _NONE_CHOSEN,
 ) -> dict[str, tuple[int, ...]]:
     """Return a shape of known sizes for every input.
@@ -45,8 +52,13 @@ def concrete_shapes(
         shapes: The shape of each as far as it is known (see `given_shapes`); sizes that the user gave also hold for
             the same dimension names of other inputs.
         convolved: Names of inputs that enter a convolution.
+        timed: Names of inputs whose leading axis is time, as recurrent layers have it.
         chosen: Sizes of open dimensions in place of the usual ones.
     """
+
+    def usual(spec: ValueSpec, axis: int) -> int:
+        return SEQUENCE if axis == 0 and spec.name in timed else _default(spec, axis, spec.name in convolved)
+
     sizes: dict[Dimension, int] = {}
     for spec in specs:
         for wanted, size in zip(spec.shape or (), shapes[spec.name], strict=False):
@@ -57,11 +69,8 @@ def concrete_shapes(
     for spec in sorted(specs, key=lambda spec: -len(shapes[spec.name])):  # A batch is known by the larger inputs.
         for axis, wanted in enumerate(shapes[spec.name]):
             if isinstance(wanted, str) and not _terms(wanted, symbols):
-                sizes.setdefault(wanted, chosen.get(wanted, _default(spec, axis, spec.name in convolved)))
-    return {
-        spec.name: _concrete(spec, shapes[spec.name], {**chosen, **sizes}, symbols, spec.name in convolved)
-        for spec in specs
-    }
+                sizes.setdefault(wanted, chosen.get(wanted, usual(spec, axis)))
+    return {spec.name: _concrete(spec, shapes[spec.name], {**chosen, **sizes}, symbols, usual) for spec in specs}
 
 
 def open_dimensions(specs: Sequence[ValueSpec], shapes: Mapping[str, Shape]) -> dict[Dimension, tuple[ValueSpec, int]]:
@@ -123,7 +132,11 @@ def require_room(
 
 
 def _concrete(
-    spec: ValueSpec, shape: Shape, sizes: Mapping[Dimension, int], symbols: Collection[str], is_convolved: bool
+    spec: ValueSpec,
+    shape: Shape,
+    sizes: Mapping[Dimension, int],
+    symbols: Collection[str],
+    usual: Callable[[ValueSpec, int], int],
 ) -> tuple[int, ...]:
     found = []
     for axis, wanted in enumerate(shape):
@@ -134,7 +147,7 @@ def _concrete(
         elif isinstance(wanted, str) and (terms := _terms(wanted, symbols)):
             found.append(sum(_term(term, sizes) for term in terms))
         else:
-            found.append(sizes.get((spec.name, axis), _default(spec, axis, is_convolved)))
+            found.append(sizes.get((spec.name, axis), usual(spec, axis)))
     return tuple(found)
 
 
@@ -153,12 +166,13 @@ def _term(term: str, sizes: Mapping[Dimension, int]) -> int:
 
 
 def _default(spec: ValueSpec, axis: int, is_convolved: bool) -> int:
-    rank = len(spec.shape or ())
-    is_float = spec.dtype is None or spec.dtype.is_float
+    shape = spec.shape or ()
+    rank, name = len(shape), shape[axis] if shape else None
     if axis == 0 and rank > 1:
-        return BATCH
-    if is_float and rank in (4, 5) and axis >= 2 and is_convolved:
+        word = name.lower() if isinstance(name, str) else ""
+        return SEQUENCE if "batch" not in word and _TIME.search(word) else BATCH
+    channels_last = rank in (4, 5) and isinstance(shape[-1], int) and not isinstance(shape[1], int)
+    if is_convolved and rank in (4, 5) and axis >= (1 if channels_last else 2):
         return IMAGE
-    if is_float and is_convolved and axis == rank - 1:
-        return SIGNAL
-    return SEQUENCE
+    sounds = spec.dtype is not None and spec.dtype.is_float and SOUND.search(f"{name} {spec.name}".lower())
+    return SIGNAL if axis == rank - 1 and (is_convolved or sounds) else SEQUENCE

@@ -18,7 +18,7 @@ from tensortriage.inputs.conform import check_names, given_shapes
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.inputs.synthetic.draws import sensible, uniform
-from tensortriage.inputs.synthetic.input_roles import Role, Use, is_convolved, roles
+from tensortriage.inputs.synthetic.input_roles import Role, Use, is_convolved, leads_with_time, roles
 from tensortriage.inputs.synthetic.likenesses import likeness
 from tensortriage.inputs.synthetic.open_sizes import Dimension, concrete_shapes, require_room
 from tensortriage.model.model import Model
@@ -79,6 +79,7 @@ class FeedMaker:
         self.specs = tuple(model.inputs)
         self.roles = roles(model.graph, model.inputs, lambda name: known().get(name))
         self.convolved = frozenset(spec.name for spec in self.specs if is_convolved(model.graph, spec.name))
+        self.timed = frozenset(spec.name for spec in self.specs if leads_with_time(model.graph, spec.name))
 
     def sizes(
         self, shapes: Mapping[str, Shape], chosen: Mapping[Dimension, int] = _NONE_CHOSEN
@@ -93,7 +94,7 @@ class FeedMaker:
             UsageError: As `given_shapes` and `require_room` do.
         """
         declared = given_shapes(self.specs, shapes)
-        found = concrete_shapes(self.specs, declared, self.convolved, chosen)
+        found = concrete_shapes(self.specs, declared, self.convolved, self.timed, chosen)
         require_room(self.specs, found, shapes)
         return found
 

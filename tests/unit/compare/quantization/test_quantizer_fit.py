@@ -1,5 +1,7 @@
 """Quantizers against the numbers they meet: every mistake planted into a scale that fits."""
 
+import itertools
+
 import hypothesis.strategies as st
 import numpy as np
 import onnx
@@ -51,6 +53,22 @@ def test_a_scale_off_by_a_factor(dtype, factor, kind):
     assert "factor of" in found.words
     assert found.cure.startswith("calibrate again")
     assert float(found.scale) == pytest.approx(float(scale), rel=0.5)
+
+
+@pytest.mark.parametrize("draw", [RNG.standard_normal, lambda shape: np.maximum(RNG.standard_normal(shape), 0.0)])
+@pytest.mark.parametrize("count", [32, 256, 4096])
+def test_a_range_that_was_calibrated_on_other_samples_is_no_mistake(draw, count):
+    """Of 64 samples of a kind, and with a scale that is 4 times as large or small; figures of `_by_chance`."""
+    kinds = {1.0: [], 4.0: [], 0.25: []}
+    for _ in range(3):
+        samples = draw((64, count)), draw((40, count))
+        scale, zero = minmax(samples[0], DType.UINT8)
+        for each, factor in itertools.product(samples[1], kinds):
+            own = scale * np.float32(factor)
+            fit = calibrate(each, own, zero, axis=0, dtype=DType.UINT8, meant=Meant(sampled=True))
+            kinds[factor].append(fit.kind == "fits")
+    assert np.mean(kinds[1.0]) > 0.85
+    assert max(np.mean(kinds[4.0]), np.mean(kinds[0.25])) < 0.05
 
 
 @pytest.mark.parametrize("near", [0.9995, 1.0005])

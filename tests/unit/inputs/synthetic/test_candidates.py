@@ -75,3 +75,38 @@ def test_given_shapes_stay_and_fixed_sizes_leave_only_numbers(tmp_path):
 @pytest.mark.parametrize("shapes", [{}, {"audio": (1, 8)}])
 def test_an_open_size_or_a_number_that_selects_is_ours(tmp_path, shapes):
     assert are_ours(model_of(tmp_path, VOICE), shapes)
+
+
+@pytest.mark.parametrize("mask", ["all", ""])
+def test_a_size_that_others_add_up_to_is_found_beside_theirs(tmp_path, mask):
+    """Scores over 8 tokens of a cache and 8 new ones meet a mask of 16, whether its axis has a name or not."""
+    text = """<ir_version: 8, opset_import: ["" : 16]>
+    g (float[b, s, 4] x, float[b, past, 4] cache, float[b, all] mask) => (float[b, t] y) <int64[1] last = {-1}> {
+        both = Concat <axis: int = 1> (cache, x)
+        scores = ReduceMax <axes: ints = [2], keepdims: int = 0> (both)
+        y = Add(scores, mask)
+    }"""
+    proto = onnx.parser.parse_model(text)
+    if not mask:
+        for spec in proto.graph.input:
+            for dim in spec.type.tensor_type.shape.dim:
+                if dim.dim_param:
+                    dim.ClearField("dim_param")
+    onnx.save(proto, tmp_path / "m.onnx")
+    shapes = [
+        tuple(feed.tensors[n].shape[1] for n in ("x", "cache", "mask"))
+        for feed in first(Model.load(tmp_path / "m.onnx"), 6)
+    ]
+    assert (8, 8, 16) in shapes
+    assert (1, 1, 1) not in shapes  # which runs as well, and shows nothing
+
+
+def test_a_mask_is_also_tried_the_other_way_round(tmp_path):
+    text = """<ir_version: 8, opset_import: ["" : 16]>
+    g (float[2, 3] x, bool[2, 3] pad_mask) => (float[2, 3] y) {
+        kept = Cast <to: int = 1> (pad_mask)
+        y = Mul(x, kept)
+    }"""
+    model = model_of(tmp_path, text)
+    assert next(random_feeds(model)).tensors["pad_mask"].all()
+    assert any(not feed.tensors["pad_mask"].any() for feed in candidates(model, {}))

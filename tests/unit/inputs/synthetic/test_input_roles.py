@@ -224,3 +224,32 @@ def test_what_is_no_tensor_is_refused():
     model = ir.from_onnx_text(OLD + "g (seq(float[4]) s) => (int64 n) { n = SequenceLength(s) }")
     with pytest.raises(UsageError, match="'s' is not a tensor"):
         next(random_feeds(Model.from_ir(model)))
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("g (uint8[N, H, W, 3] x) => (float[N, H, W, 3] y) { f = Cast <to = 1> (x)"
+         " t = Transpose <perm = [0,3,1,2]> (f) y = MaxPool <kernel_shape = [2,2]> (t) }", (1, 64, 64, 3)),
+        ("g (float[T, B, 3] x, float[1, 8, 3] w, float[1, 8, 2] r) => (float[T, 1, B, 2] y)"
+         " { y = LSTM <hidden_size = 2> (x, w, r) }", (8, 8, 3)),
+        ("g (float[n_frames, 3] x) => (float[n_frames, 3] y) { y = Neg(x) }", (8, 3)),
+        ("g (float[frame_batch, 3] x) => (float[frame_batch, 3] y) { y = Neg(x) }", (1, 3)),
+        ("g (float[1, samples] x) => (float[1, samples] y) { y = Neg(x) }", (1, 1024)),
+    ],
+    ids=["channels last", "recurrent", "frames", "a batch", "sound"],
+)  # fmt: skip
+def test_usual_sizes_of_axes_that_operators_or_names_tell(text, shape):
+    assert draw(text, "x").shape == shape
+
+
+def test_where_a_part_begins_and_ends_count_up():
+    """Both of one input, of which a Slice takes what lies between."""
+    text = """
+        g (float[9, 9] x, int64[4] box) => (float[h, w] y) <int64[4] one = {1, 1, 1, 1}> {
+            top, left, bottom, right = Split(box, one)
+            begin = Concat <axis = 0> (top, left)
+            end = Concat <axis = 0> (bottom, right)
+            y = Slice(x, begin, end)
+        }"""
+    assert draw(text, "box").tolist() == [0, 1, 2, 3]

@@ -224,7 +224,13 @@ def explain(
         )
         reason += f", e.g. {how.rule.sentence}" if how is not None and how.rule.rule == "overflow" else ""
     elif how is not None:
-        reason = f"makes NaN or Inf: {how.sentence}"
+        lost = (
+            f"constant '{item.value}' of {item.op_type} '{item.node}', of {magnitude(item.magnitude)} at most, "
+            f"{item.vanishes} in {word}"
+            for item in excess
+            if item.vanishes and item.constant
+        )
+        reason = "; ".join([f"makes NaN or Inf: {how.sentence}", *lost])
     elif value in golden and has_nonfinite(golden[value]):
         reason = (
             "has NaN or Inf in different places than the reference, which makes some of the same operands: "

@@ -141,7 +141,7 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
         return result
     outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.question.values]
     setting = inv.setting(feed)
-    stored = setting.of_reference(inv.golden.of(feed), outputs)
+    stored = setting.of_reference(inv.golden.outputs(feed), outputs)  # those that the target was compared with
     floors = floors_of(setting, outputs, judged=stored, what="outputs on random data")
     return judge(inv, feed, figures, floors)
 

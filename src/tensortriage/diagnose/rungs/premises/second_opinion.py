@@ -7,7 +7,7 @@ implementations take? The same question decides at the op that a target is about
 import dataclasses
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.within import is_minor
+from tensortriage.compare.judgement.within import is_minor, within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.measurements.local_errors.local import parts_of
@@ -21,13 +21,14 @@ from tensortriage.diagnose.measurements.local_errors.witnesses import (
 from tensortriage.diagnose.measurements.outputs import FeedResult, deployed, judge, output_floors
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
+from tensortriage.diagnose.rungs.variation.repeated import repeated
 from tensortriage.diagnose.rungs.variation.run_order import run_order
 from tensortriage.diagnose.state.confidence import OBSERVED, REFERENCE_CONTRADICTED, REFERENCE_OUTSIDE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.registry import is_foreign, resolve
 from tensortriage.engines.spec import PLAIN
-from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, ROUNDED
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.reference import outside_envelope
 from tensortriage.errors import EngineError, UsageError
@@ -43,8 +44,8 @@ MOST_DOUBTED = 8
 @rung(
     QUESTION,
     reads=("results",),
-    gives=("results",),
-    cost="nothing new; where it is outside, every op in isolation once",
+    gives=("results", "exact_reference"),
+    cost="nothing new; where it is outside, 3 to 58 runs of it, every op in isolation once",
     ends=(VerdictKind.COMPARISON_UNSOUND,),
 )
 def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
@@ -66,6 +67,15 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
     unseen = inv.golden.are_outputs_alone(evidence.feed)
     if unseen and (kept := _keeps_state(inv, worst)):
         return kept
+    if moved := _contradicts_itself(inv, worst):
+        words = f"{inv.question.reference} gives other results from run to run, output '{first}' by {moved}"
+        inv.record.answered(QUESTION, f"no: {words}; float64 takes its place")
+        exact = inv.about(dataclasses.replace(inv.question, reference=CORRECTLY_ROUNDED))
+        again = _judged_again(exact, evidence)
+        return Answer(
+            findings=Findings(results=again, exact_reference=f"float64 is the reference: {words}"),
+            question=exact.question,
+        )
     try:
         views = [] if unseen else opinions(inv, evidence.feed, doubted(inv, evidence.feed))
     except (EngineError, UsageError) as problem:
@@ -82,9 +92,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
             value=opinion.value,
         )
         doubting = inv.about(dataclasses.replace(inv.question, trusts_float64=False))
-        floors = output_floors(doubting)
-        again = (judge(doubting, each.feed, deployed(doubting, each.feed), floors) for each in evidence.results)
-        return Answer(findings=Findings(results=tuple(again)), question=doubting.question)
+        return Answer(findings=Findings(results=_judged_again(doubting, evidence)), question=doubting.question)
     disputed = [opinion for opinion in views if opinion.disputed]
     place = (
         f"; they diverge at '{disputed[0].value}', and {_sides(disputed[0])}"
@@ -103,6 +111,22 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
         culprits=[culprit_of(inv, opinion) for opinion in disputed],
         next=[triage_command(inv.question, "run", "--reference", "float64", "--target", str(inv.question.reference))],
     )
+
+
+def _judged_again(inv: Investigation, evidence: Evidence) -> tuple[FeedResult, ...]:
+    """Return the results on the same feeds by another reference, or by other floors."""
+    floors = output_floors(inv)
+    return tuple(judge(inv, each.feed, deployed(inv, each.feed), floors) for each in evidence.results)
+
+
+def _contradicts_itself(inv: Investigation, worst: FeedResult) -> str:
+    """Return how far the reference's own results differ from run to run, in words; empty where that is rounding."""
+    try:
+        seen = repeated(inv.about(dataclasses.replace(inv.question, target=inv.question.reference)), worst)
+    except EngineError:
+        return ""
+    beyond = [error for name, error in seen.moved.items() if not within_fp32(error, worst.floors.fp32.get(name, 0.0))]
+    return error_size(max(beyond)) if beyond else ""
 
 
 def _sides(opinion: Opinion) -> str:

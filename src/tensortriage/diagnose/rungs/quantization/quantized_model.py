@@ -22,6 +22,7 @@ from tensortriage.compare.quantization.quantizer_fit import (
 )
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
 from tensortriage.diagnose.measurements.suggested_commands import layers_command
+from tensortriage.diagnose.rungs.quantization.lost_part import lost_part
 from tensortriage.diagnose.rungs.quantization.misfits import QuantizerMisfit, facts, repaired
 from tensortriage.diagnose.rungs.quantization.model_errors import Quantization, output_errors
 from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
@@ -170,7 +171,8 @@ def guilty_pairs(inv: Investigation, small: Quantization, misfits: Sequence[Quan
     if misfits:
         after = output_errors(inv, better, feed)[output]
     explained = max(0.0, 1.0 - (after / before) ** 2) if np.isfinite(before) else float(np.isfinite(after))
-    if not is_decisive(explained):
+    # A part of an output that stays lost is told instead.
+    if not is_decisive(explained) or (inv.question.inputs_word == "real" and lost_part(inv, better, feed)):
         known = f"all {count} quantizers fit the values they quantize"
         if misfits:
             worst = matched.in_file(misfits[0].pair.quantize or misfits[0].pair.dequantize).name
@@ -259,7 +261,9 @@ def misfits_of(
         fit = calibrate(
             numbers if top is None else np.clip(numbers, 0.0, top), scale, zero,
             axis=pair.axis, dtype=pair.dtype,
-            meant=Meant(symmetric, (seven_bits and pair.of_weight) or uses_half_range(graph, pair)),
+            meant=Meant(
+                symmetric, (seven_bits and pair.of_weight) or uses_half_range(graph, pair), sampled=not pair.of_weight
+            ),
         )  # fmt: skip
         if fit.kind != "fits":
             misfits.append(QuantizerMisfit(pair, fit, weight))

@@ -87,6 +87,26 @@ def test_outputs_that_are_nan_alike_are_not_exchanged(tmp_path, names):
     verdict, _ = ask(tmp_path, text, feed, TARGET)
     assert verdict.verdict == "range-overflow", verdict.summary
     assert verdict.culprits[0].node == "level"
+    assert "constant 'epsilon' of Add 'some', of 1e-10 at most, becomes zero" in verdict.culprits[0].reason
+
+
+def test_a_constant_that_vanishes_elsewhere_is_not_named(tmp_path):
+    """0 / 0 of a row of zeros comes of the epsilon of its length, whatever else is 0 in fp16."""
+    constants = "<int64[1] last = {1}, float length = {1e-12}, float other = {1e-9}>"
+    text = f"""g (float[4, 16] x) => (float[4, 16] y, float[4, 16] z) {constants} {{
+        [positive] r = Relu(x)
+        [square] s = Mul(r, r)
+        [add] t = ReduceSum <keepdims: int = 1> (s, last)
+        [some] u = Add(t, length)
+        [root] v = Sqrt(u)
+        [even] y = Div(r, v)
+        [none] z = Add(x, other)
+    }}"""
+    feed = {"x": np.where(np.arange(4)[:, np.newaxis] == 2, -np.abs(X), X).astype(np.float32)}
+    verdict, _ = ask(tmp_path, text, feed, TARGET)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("range-overflow", "even"), verdict.summary
+    assert "constant 'length' of Add 'some'" in verdict.culprits[0].reason
+    assert "'other'" not in verdict.culprits[0].reason
 
 
 ZEROS = """

@@ -119,6 +119,19 @@ def test_a_reference_that_is_wrong_on_random_data_accuses_nobody(tmp_path):
     assert step(verdict, QUESTION).answer.startswith("yes: within")
 
 
+WRONG_WHEN_DEPLOYED = WHOLE_NUMBERS_ONLY.replace("np.rint(a)", "np.rint(a) if len(names) == 1 else a")
+"""Wrong where nothing but the output is shown, as a race that comes and goes."""
+
+
+def test_a_reference_is_judged_by_the_answer_that_the_target_is_compared_with(tmp_path):
+    """Of a model with an inner value more: asked for all of them, this reference is right."""
+    text = "g (float[1,32] x) => (float[1,32] y) { [one] a = Mul(x, x)\n [two] y = Add(a, x) }"
+    reference = f"script:{engine_file(WRONG_WHEN_DEPLOYED)}"
+    verdict, _ = ask(tmp_path, text, FEED, "onnxruntime", reference=reference)
+    assert (verdict.verdict, verdict.exit_code) == ("match", 0), verdict.summary
+    assert "float64 replaces it" in step(verdict, "is the reference right on made-up data?").answer
+
+
 WITH_BIAS = """g (float[2,4] x) => (float[2,4] y) <float[4] w = {1, 2, 3, 4}, float[4] b = {4, 3, 2, 1}> {
     [product] p = Mul(x, w)
     [sum] y = Add(p, b)

@@ -256,3 +256,43 @@ def test_nobody_is_right_where_no_other_engine_computes_the_op(tmp_path):
     assert verdict.verdict == "comparison-unsound"
     assert "no other engine agrees with either" in step(verdict, "is the target wrong there").answer
     assert "Sigmoid of 0.5 times the model's logits" in verdict.summary
+
+
+RACING = """
+import itertools
+
+import numpy as np
+import onnxruntime
+
+COUNT = itertools.count()
+
+
+class Engine:
+    def compile(self, model, options):
+        session = onnxruntime.InferenceSession(str(model))
+        names = [output.name for output in session.get_outputs()]
+        return Session(lambda feed: dict(zip(names, map(raced, session.run(names, feed)))))
+
+
+class Session:
+    def __init__(self, run):
+        self.run = run
+
+
+def raced(array):
+    return (array * (1 + 0.2 * (next(COUNT) % 3 != 2))).astype(array.dtype)
+"""
+"""Two results of three are a fifth too large, the first among them: 1 / 1.2 of it is 17 % less."""
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"), [("onnxruntime", "match"), ("fault:node=two,kind=scale,amount=1.1", "local-fault")]
+)
+def test_float64_takes_the_place_of_a_reference_that_contradicts_itself(tmp_path, target, kind):
+    text = "g (float[4,8] x) => (float[4,8] y) { [one] a = Tanh(x)\n [two] y = Sigmoid(a) }"
+    feed = {"x": np.random.default_rng(5).standard_normal((4, 8)).astype(np.float32)}
+    verdict, _ = ask(tmp_path, text, feed, target, reference=f"script:{engine_file(RACING)}")
+    assert verdict.verdict == kind, verdict.summary
+    assert "float64 is the reference: script:" in verdict.summary
+    assert "gives other results from run to run, output 'y' by 17 %" in verdict.summary
+    assert "float64 takes its place" in step(verdict, second_opinion.QUESTION).answer

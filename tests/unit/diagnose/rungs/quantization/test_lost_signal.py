@@ -208,3 +208,15 @@ def test_a_float_weight_with_a_quantizer_behind_it_is_told_of_like_a_stored_one(
     first = verdict.culprits[0]
     assert (verdict.verdict, first.node) == ("quantization", "wq")
     assert "its channels share one scale, of which 4 of 8 have 2 steps at most: quantize it per channel" in first.reason
+
+
+def test_a_part_that_is_lost_comes_before_ranges_that_could_fit_better(tmp_path):
+    """Calibrated on numbers three times as large: better ranges bring the boxes nearer, and no score back."""
+    model, feed = detector(300.0)
+    path, other = tmp_path / "float.onnx", tmp_path / "other.onnx"
+    onnx.save(model, path)
+    quantize_static(path, other, Samples({"x": 4 * feed["x"]}))
+    found, _ = ask(tmp_path, path, feed, "onnxruntime:optimization=none", target_model=other)
+    assert found.verdict == "quantization", found.summary
+    assert [culprit.node for culprit in found.culprits] == ["join"]
+    assert "a part of output 'y', is lost" in found.summary
