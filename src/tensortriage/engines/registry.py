@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import cast
 
 from tensortriage.engines.base import Availability, Engine, Limits
-from tensortriage.engines.capabilities import ArrangesFiles, ReportsPrecision, RunsOnHardware
+from tensortriage.engines.capabilities import ArrangesFiles, ReportsPrecision, RunsFiles, RunsOnHardware
 from tensortriage.engines.cpu_features import processor
 from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.errors import EngineMissing, TriageError, UsageError, did_you_mean
@@ -107,6 +107,12 @@ class ResolvedEngine:
     def arranges_file(self) -> bool:
         """Whether it runs a file of another tool, which may have renamed and rearranged the model's tensors."""
         return isinstance(self.engine, ArrangesFiles) and self.engine.arranges(self.spec.options)
+
+    @property
+    def builder(self) -> EngineSpec:
+        """The engine that builds a model in place of the file it is given; itself where it runs none."""
+        own = self.engine.building(self.spec.options) if isinstance(self.engine, RunsFiles) else None
+        return self.spec if own is None else self.spec.with_options(own)
 
     @property
     def file(self) -> Path:

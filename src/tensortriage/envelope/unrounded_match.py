@@ -208,14 +208,14 @@ def match_of_file(
     """
     parts = output_parts(matched.original, network[0][0].tensors)
     match = UnroundedMatch.of(lab, matched.changed, network, floors, parts)
-    if not match.is_same and (others := _other_biases(matched)):
+    if not match.is_same and (others := other_biases(matched)):
         restored = UnroundedMatch.of(lab, freeze(matched.changed, others), network, floors, parts)
         if restored.is_same:
             return restored.with_costs_of(match), len(others)
     return match, 0
 
 
-def _other_biases(matched: Correspondence) -> dict[str, np.ndarray]:
+def other_biases(matched: Correspondence) -> dict[str, np.ndarray]:
     """Return the original's biases where a file has others, by their names in the file; none where only one is another.
 
     Quantizers correct the biases of layer after layer for the mean shift by rounding (Nagel et al. 2019, "Data-Free

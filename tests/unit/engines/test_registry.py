@@ -109,3 +109,10 @@ def test_only_those_of_other_distributions_are_foreign(third_party):
     third_party("mine = third_party_engine:Mine", SOURCE)
     foreign = {name for name in registry.known() if registry.is_foreign(name)}
     assert foreign == {"script", "mine"}
+
+
+def test_what_builds_a_model_in_place_of_a_file_has_the_other_options(tmp_path):
+    spec = EngineSpec.parse(f"openvino:precision=fp32,file={tmp_path / 'model.xml'}")
+    assert str(registry.resolve(spec).builder) == "openvino:precision=fp32"
+    plain = EngineSpec.parse("openvino:precision=fp32")
+    assert registry.resolve(plain).builder == plain

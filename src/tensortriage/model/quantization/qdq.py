@@ -153,11 +153,18 @@ def dequantized(graph: Graph, pair: Quantizer) -> np.ndarray:
     """
     stored, scale = graph.weight(pair.stored), graph.weight(pair.scale)
     zero = graph.weight(pair.zero_point) if pair.zero_point else np.zeros((), stored.dtype)
-    shape = [1] * stored.ndim
-    if scale.size > 1:
-        shape[pair.axis % stored.ndim] = -1
-    wide = stored.astype(np.float64) - zero.astype(np.float64).reshape(shape if zero.size > 1 else ())
-    return np.asarray((wide * scale.astype(np.float64).reshape(shape if scale.size > 1 else ())).astype(scale.dtype))
+    zeros = _along_axis(zero.astype(np.float64), pair, stored.ndim)
+    return np.asarray(((stored.astype(np.float64) - zeros) * steps(graph, pair, stored.ndim)).astype(scale.dtype))
+
+
+def steps(graph: Graph, pair: Quantizer, rank: int) -> np.ndarray:
+    """Return the scales of a pair, float64, ready to broadcast over a tensor of a rank."""
+    return _along_axis(graph.weight(pair.scale).astype(np.float64), pair, rank)
+
+
+def _along_axis(numbers: np.ndarray, pair: Quantizer, rank: int) -> np.ndarray:
+    shape = [-1 if axis == pair.axis % rank else 1 for axis in range(rank)]
+    return numbers.reshape(shape if numbers.size > 1 else ())
 
 
 def bypass(

@@ -14,7 +14,7 @@ import numpy as np
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.as_pairs import as_pairs, owner_of
-from tensortriage.model.quantization.qdq import bypass, dequantized, may_rectify, quantizers
+from tensortriage.model.quantization.qdq import bypass, dequantized, may_rectify, quantizers, steps
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.similarity.diff import ModelDiff, diff
 from tensortriage.model.similarity.weight_changes import is_rounded
@@ -116,6 +116,13 @@ class Correspondence:
             was, now = self.original.graph.weight(before), self.plain.graph.weight(after)
             if was.shape == now.shape and was.dtype == now.dtype == np.float32 and is_rounded(was, now):
                 back[after] = was
+        weights, graph = self.weights(), self.paired.graph
+        for pair in quantizers(graph):
+            if pair.result in weights and pair.result in self.plain.graph.constants:
+                was = weights[pair.result]
+                off = np.abs(was - dequantized(graph, pair)) / steps(graph, pair, was.ndim)
+                if off.max(initial=0.0) <= 1.0 and np.square(off).mean() <= 0.25:  # 1/12 where rounded to nearest
+                    back[pair.result] = was
         return freeze(self.plain, back) if back else self.plain
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -129,10 +136,11 @@ class Correspondence:
             if not pair.of_weight:
                 continue
             now = dequantized(self.paired.graph, pair)
-            before = self.constants.get(pair.result, "")
-            if before and graph.constants[before].shape == now.shape and _is_kin(graph.weight(before), now):
-                found[pair.result] = graph.weight(before)
-            elif not before and (weight := self.most_alike(now)) is not None:
+            before = graph.weight(self.constants[pair.result]) if pair.result in self.constants else None
+            if before is not None and before.shape == now.shape:
+                if _is_kin(before, now):
+                    found[pair.result] = before
+            elif (weight := self.most_alike(now)) is not None:
                 found[pair.result] = weight
         return found
 

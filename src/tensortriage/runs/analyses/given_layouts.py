@@ -133,7 +133,7 @@ def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSp
     try:
         origin = engine.translated(spec.options, model, path)
         network = Model.load(path)
-        built = spec.with_options(engine.building(spec.options) or {})
+        built = resolve(spec).builder
         given, own = lab.outputs(spec, model, feed), lab.outputs(built, network, feed)
         right = lab.outputs(reference, model, feed)
         far, off = (_apart(each, given) for each in (right, own))

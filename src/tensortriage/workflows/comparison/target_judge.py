@@ -9,6 +9,7 @@ from tensortriage.compare.judgement.relative_error import difference
 from tensortriage.compare.judgement.tolerance import EveryTolerance
 from tensortriage.compare.judgement.within import is_lost, is_too_coarse, over_coarse
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.limits import judged_by
 from tensortriage.errors import DataError, EngineError, UsageError
@@ -138,9 +139,8 @@ class TargetJudge:
         except (EngineError, UsageError, DataError):
             return {}
         figures = {n: measure(right[n], outputs[n]) for n in golden if n in right and n in outputs}
-        judge = HealthyJudge(
-            target.model, reference=CORRECTLY_ROUNDED, target=target.precision_spec, lab=self._lab, asked=True
-        )
+        builder = resolve(target.precision_spec).builder if target.precision_spec else None
+        judge = HealthyJudge(target.model, reference=CORRECTLY_ROUNDED, target=builder, lab=self._lab, asked=True)
         own = judge.judge(fed, figures, right)
         words = "against the file itself, evaluated in float64: "
         return coarse | {

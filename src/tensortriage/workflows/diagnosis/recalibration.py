@@ -11,7 +11,6 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Calibrated
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Remedy
-from tensortriage.engines.capabilities import RunsFiles
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
 from tensortriage.values.text import error_size
@@ -31,9 +30,7 @@ def recalibration(inv: Investigation, calibrated: Calibrated, wanted: WantedFix)
     """
     feed = inv.question.feeds[0]
     golden, output = inv.golden.outputs(feed), calibrated.output
-    engine = resolve(inv.question.target).engine
-    own = engine.building(inv.question.target.options) if isinstance(engine, RunsFiles) else None
-    target = inv.question.target.with_options(own) if own is not None else inv.question.target
+    target = resolve(inv.question.target).builder
     try:
         made = inv.lab.outputs(target, calibrated.model, feed)[output]
     except (EngineError, KeyError) as error:

@@ -21,7 +21,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import fp32_floors
-from tensortriage.envelope.unrounded_match import is_rounded
+from tensortriage.envelope.unrounded_match import is_rounded, other_biases
 from tensortriage.errors import DataError, EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import Exploded, explode
@@ -30,6 +30,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.similarity.changes import ChangeKind, NodeChange
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.spec import ValueSpec
 
@@ -52,13 +53,16 @@ def changed_ops(
         unrounded: The evaluation of the changed model that rounds no stored number.
     """
     reasons = matched.diff.nodes
-    wrong = _wrong_alone(inv, matched, feed)
+    plain = matched.restored()
+    wrong = _wrong_alone(inv, matched, plain, feed)
     names = sorted(wrong, key=lambda name: (-wrong[name][0], matched.plain.graph.node(name).index))
     unmatched = not names or not (_is_alike(matched, names[0]) or extra_op(matched, names[0]))
     if is_rounded(matched.changed) or unmatched:
         with contextlib.suppress(EngineError, ModelError, UsageError, DataError):
-            if departed := departures(inv, matched.paired, feed, unrounded):
-                return [departed_culprit(matched, each) for each in departed]
+            corrected = other_biases(matched)  # their correction hides no mistake behind it, nor rounding a small one
+            for file in (freeze(matched.paired, corrected), *([matched.paired] if corrected else []), plain):
+                if departed := departures(inv, file, feed, unrounded):
+                    return [departed_culprit(matched, each) for each in departed]
     return [_culprit(matched, name, reasons.get(name, _UNTOLD), wrong.get(name)) for name in names or list(reasons)]
 
 
@@ -71,9 +75,10 @@ def _is_alike(matched: Correspondence, name: str) -> bool:
     return (was.op_type, was.domain or "ai.onnx") == (now.op_type, now.domain or "ai.onnx")
 
 
-def _wrong_alone(inv: Investigation, matched: Correspondence, feed: Feed) -> dict[str, tuple[float, float, str]]:
+def _wrong_alone(
+    inv: Investigation, matched: Correspondence, plain: Model, feed: Feed
+) -> dict[str, tuple[float, float, str]]:
     """Return the nodes that are wrong on the original's values, with floors exceeded, error and value."""
-    plain = matched.restored()
     graph = plain.graph
     wrong: dict[str, tuple[float, float, str]] = {}
     try:

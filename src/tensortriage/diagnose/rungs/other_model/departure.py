@@ -170,7 +170,12 @@ class _Walk:
         self._network, self._graph, self._seen = network, file.graph, seen
         self._inputs = {spec.name for spec in file.inputs}
         self._outputs = {spec.name for spec in file.outputs}
-        graph = file.graph
+        graph, moved = file.graph, set[str]()
+        for node in graph.nodes:
+            if node.op_type in _MOVERS or not moved.isdisjoint(node.uses):
+                moved.update(seen.moved.intersection(node.outputs))
+        seen.right -= seen.moved - moved  # sorted, the numbers of one distribution are alike by chance
+        seen.moved = moved
         self._leads = set(seen.right)
         for node in reversed(graph.nodes):
             if not self._leads.isdisjoint(node.outputs):

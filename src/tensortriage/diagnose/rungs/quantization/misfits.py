@@ -13,24 +13,29 @@ from tensortriage.model.transforms.mark_outputs import freeze
 CUT_BY_CALIBRATION = 0.005
 """Largest share of the numbers that calibrators cut off: NNCF's mean of the largest numbers of its samples cut off
 0.15 % of a detector's on others, percentiles of 99.9 0.1 %."""
+CUT_OF_SAMPLE = 2
+"""Most numbers of a sample that these cut off, where that is more: one at each end, beyond the mean of what is there in
+others. Of 16 means in a mobile network NNCF's range cuts off 1 of each sample."""
 HELD = 2 / 3
-"""Smallest share of the observed range that these hold: NNCF's of that detector were 0.8 and 0.84."""
+"""Smallest share of the observed range that these hold: NNCF's of that detector were 0.8 and 0.84, of
+those means 0.67."""
 
 
 @frozen_dataclass
 class QuantizerMisfit:
-    """A quantizer that does not fit its values."""
+    """A quantizer that does not fit its values, given in samples of so many numbers; see `QuantizerFit`."""
 
     pair: Quantizer
     fit: QuantizerFit
     weight: np.ndarray | None
+    size: int
 
     @property
     def cuts_outliers(self) -> bool:
         """Whether it cuts off no more than calibration does that takes no extremes, so that it is no mistake."""
         held = max(map(abs, self.fit.representable)) >= HELD * max(map(abs, self.fit.observed))
-        few = self.fit.kind == "scale-too-small" and self.fit.clipped <= CUT_BY_CALIBRATION
-        return not self.pair.of_weight and few and held
+        few = self.fit.clipped <= max(CUT_BY_CALIBRATION, CUT_OF_SAMPLE / self.size)
+        return not self.pair.of_weight and self.fit.kind == "scale-too-small" and few and held
 
 
 def repaired(changed: Model, misfits: Collection[QuantizerMisfit]) -> Model:

@@ -21,7 +21,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.envelope.limits import of_rounded_rows
 from tensortriage.model.ir.graph import Graph
-from tensortriage.model.quantization.qdq import Quantizer, dequantized, quantizers
+from tensortriage.model.quantization.qdq import Quantizer, dequantized, quantizers, steps
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, percent
@@ -171,11 +171,7 @@ def _numbers(
     was, now = weights[pair.result].astype(np.float64), dequantized(graph, pair).astype(np.float64)
     if was.shape != now.shape or not was.size:
         return None
-    shape = [1] * was.ndim
-    scale = graph.weight(pair.scale).astype(np.float64)
-    if scale.size > 1:
-        shape[pair.axis % was.ndim] = -1
-    return was, now, np.maximum(scale.reshape(shape), np.finfo(np.float64).tiny)
+    return was, now, np.maximum(steps(graph, pair, was.ndim), np.finfo(np.float64).tiny)
 
 
 def share_beyond(graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray]) -> float:

@@ -9,7 +9,7 @@ with the worst ones calibrated the outputs must come back (else the bits are too
 import dataclasses
 import functools
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -229,19 +229,37 @@ def guilty_pairs(inv: Investigation, small: Quantization, misfits: Sequence[Quan
 def judged(
     inv: Investigation, matched: Correspondence, plain: Model, feed: Feed, weights: Mapping[str, np.ndarray]
 ) -> list[QuantizerMisfit]:
-    """Return the quantizers that do not fit the numbers which the model without quantizers gives them, worst first."""
+    """Return the quantizers that do not fit the numbers which the model without quantizers gives them, worst first.
+
+    One with one scale that does not fit a feed's numbers is judged by those of all feeds: a range is made for many.
+    """
     graph = matched.paired.graph
     pairs = quantizers(graph)
-    wanted = {pair.value for pair in pairs if not pair.of_weight}
-    inner = [value for value in dict.fromkeys(plain.graph.values) if value in wanted - set(graph.constants)]
-    shown = inv.lab.values(inv.question.reference, plain, feed, inner, specs={})
-    numbers = {name: np.asarray(shown[name]) for name in shown.names()}
-    numbers |= {name: np.maximum(numbers[name], 0) for name in matched.relus & numbers.keys()}
-    return misfits_of(graph, pairs, {**feed.tensors, **numbers}, weights)
+    shown = set(plain.graph.values) - set(graph.constants)
+
+    def numbers(of: Feed, wanted: Iterable[str]) -> dict[str, np.ndarray]:
+        inner = [value for value in dict.fromkeys(wanted) if value in shown]
+        store = inv.lab.values(inv.question.reference, plain, of, inner, specs={})
+        made = {name: np.asarray(store[name]) for name in store.names()}
+        return {**of.tensors, **made, **{name: np.maximum(made[name], 0) for name in matched.relus & made.keys()}}
+
+    known = numbers(feed, (pair.value for pair in pairs if not pair.of_weight))
+    misfits = misfits_of(graph, pairs, known, weights)
+    doubted = [m.pair.value for m in misfits if m.pair.value in known and graph.weight(m.pair.scale).size == 1]
+    others = [numbers(each, doubted) for each in inv.question.feeds if each is not feed] if doubted else []
+    if not others:
+        return misfits
+    known |= {name: np.concatenate([known[name].ravel(), *(each[name].ravel() for each in others)]) for name in doubted}
+    return misfits_of(graph, pairs, known, weights, samples=1 + len(others))
 
 
 def misfits_of(
-    graph: Graph, pairs: Sequence[Quantizer], known: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
+    graph: Graph,
+    pairs: Sequence[Quantizer],
+    known: Mapping[str, np.ndarray],
+    weights: Mapping[str, np.ndarray],
+    *,
+    samples: int = 1,
 ) -> list[QuantizerMisfit]:
     """Return the quantizers that do not fit the values they quantize, worst first; unknown numbers fit."""
     misfits, symmetric, seven_bits = [], are_symmetric(graph, pairs), uses_seven_bits(graph, pairs)
@@ -266,7 +284,7 @@ def misfits_of(
             ),
         )  # fmt: skip
         if fit.kind != "fits":
-            misfits.append(QuantizerMisfit(pair, fit, weight))
+            misfits.append(QuantizerMisfit(pair, fit, weight, max(1, numbers.size // samples)))
     return sorted(misfits, key=lambda misfit: -misfit.fit.gap_db)
 
 

@@ -6,9 +6,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat, quantize_static
 
+from tensortriage.diagnose.rungs.other_model.changed_ops import changed_ops
 from tensortriage.diagnose.rungs.other_model.departure import departures
 from tensortriage.diagnose.rungs.other_model.departure_words import departed_culprit
-from tensortriage.envelope.explanations import SIGNED
+from tensortriage.envelope.explanations import SIGNED, UNROUNDED
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.lab import FLOAT64
@@ -19,6 +20,7 @@ FEED = {"x": RNG.standard_normal((4, 8, 16)).astype(np.float32)}
 FIRST = RNG.standard_normal((16, 24)).astype(np.float32)
 SECOND = RNG.standard_normal((24, 12)).astype(np.float32)
 GAIN, SHIFT = (RNG.standard_normal(16).astype(np.float32) for _ in range(2))
+GAIN_AFTER = np.ones(24, np.float32)
 
 
 def network(epsilon=1e-5, first=FIRST, activation="Relu", prefix=""):
@@ -41,15 +43,41 @@ def network(epsilon=1e-5, first=FIRST, activation="Relu", prefix=""):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def normalized(*, stored=False, exchanged=False, epsilon=1e-5):
+    """Return two products with a normalization between; the first's weight may be stored in 4 bits, with scales.
+
+    Args:
+        stored: Whether it is.
+        exchanged: Whether each row has another's integers.
+        epsilon: The normalization's.
+    """
+    message = network(epsilon)
+    del message.graph.node[:], message.graph.initializer[:]
+    steps = np.float32(np.abs(FIRST).max(axis=1) / 7) * np.float32(np.linspace(1.0, 3.0, 16))
+    held = {"integers": np.clip(np.rint(FIRST / steps[:, None]), -7, 7).astype(np.int8)}
+    held = {"integers": np.roll(held["integers"], 5, axis=0) if exchanged else held["integers"], "steps": steps}
+    weights = {"gain": GAIN_AFTER, "shift": GAIN_AFTER, "second": SECOND, **(held if stored else {"first": FIRST})}
+    message.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    message.graph.node.extend(
+        [
+            *([helper.make_node("DequantizeLinear", ["integers", "steps"], ["first"], axis=0)] if stored else []),
+            helper.make_node("MatMul", ["x", "first"], ["a"], name="first"),
+            helper.make_node("LayerNormalization", ["a", "gain", "shift"], ["n"], name="norm", epsilon=epsilon),
+            helper.make_node("MatMul", ["n", "second"], ["y"], name="second"),
+        ]
+    )
+    return message
+
+
 @pytest.fixture
 def departed(investigate, tmp_path):
     """Return a function that gives the culprits of a file beside the network."""
 
-    def ask(message, unrounded=FLOAT64):
-        inv = investigate(network(), FEED)
-        beside = Correspondence.of(inv.model, Model.load(save_model(message, tmp_path / "other.onnx")))
-        found = departures(inv, beside.paired, inv.question.feeds[0], unrounded)
-        return [departed_culprit(beside, each) for each in found]
+    def ask(message, unrounded=FLOAT64, beside=None):
+        inv = investigate(beside or network(), FEED)
+        matched = Correspondence.of(inv.model, Model.load(save_model(message, tmp_path / "other.onnx")))
+        found = departures(inv, matched.paired, inv.question.feeds[0], unrounded)
+        return [departed_culprit(matched, each) for each in found]
 
     return ask
 
@@ -115,3 +143,20 @@ def test_quantized_files_depart_where_a_weight_is_wrong_and_nowhere_else(departe
             tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
     culprits = departed(message, SIGNED)
     assert culprits[0].node.startswith("second")
+
+
+def test_normalized_numbers_that_resemble_those_of_others_sorted_are_not_in_another_order(departed):
+    """Sorted, both normalizations are within the noise of 4 bits; no op could have moved numbers."""
+    assert departed(normalized(stored=True), UNROUNDED, normalized()) == []
+    culprits = departed(normalized(stored=True, exchanged=True), UNROUNDED, normalized())
+    assert culprits[0].node == "first"
+
+
+def test_rounding_of_a_weight_hides_no_small_mistake_behind_it(investigate, tmp_path):
+    """An epsilon of 0.2 moves less than other roundings of the weight do: with the weight put right it shows."""
+    inv = investigate(normalized(), FEED)
+    path = save_model(normalized(stored=True, epsilon=0.2), tmp_path / "other.onnx")
+    matched = Correspondence.of(inv.model, Model.load(path))
+    assert departures(inv, matched.paired, inv.question.feeds[0], UNROUNDED) == []
+    culprits = changed_ops(inv, matched, inv.question.feeds[0], UNROUNDED)
+    assert [culprit.node for culprit in culprits] == ["norm"]
