@@ -1,6 +1,6 @@
 """Which rows of a table did the other side take? Embeddings of words, of positions, of kinds of tokens.
 
-Rows are found by their numbers, to the last bit. What was looked up is then told beside what the model looks up: moved
+Rows are found by their numbers, to the last bit. What was looked up is then told with what the model looks up: moved
 by a number, or, for positions, counted from the first place that a mask has on.
 """
 
@@ -61,7 +61,7 @@ def _rows(table: np.ndarray, result: np.ndarray, axis: int, own: np.ndarray) -> 
 
 
 def _words(own: np.ndarray, other: np.ndarray, known: Mapping[str, np.ndarray]) -> str:
-    """Return other indices beside the model's, and how they are made."""
+    """Return other indices, the model's, and how the others are made."""
     shown = f"{_shown(other)}, not {_shown(own)}"
     apart = np.unique(other - own)
     if apart.size == 1:
