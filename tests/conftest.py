@@ -17,6 +17,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from _pytest.pathlib import import_path
 
 import forked_workers
 from hostile.tally import IS_FREE, TIMES
@@ -63,6 +64,25 @@ def pytest_configure():
 
     forked_workers.install(running_cli.server)
     gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session):
+    """Import a part of the test files first, each process another: what is new is compiled once, not by all of them."""
+    given = getattr(session.config, "workerinput", None)
+    if given is None:
+        return
+    folders = [path for path in map(Path, session.config.args) if path.is_dir()]
+    files = sorted(file for folder in folders for file in folder.resolve().rglob("test_*.py"))
+    wanted = [file for file in files if not pytest_ignore_collect(file, session.config)]
+    for file in wanted[int(given["workerid"].removeprefix("gw")) :: given["workercount"]]:
+        before = set(sys.modules)
+        try:
+            import_path(file, mode="importlib", root=session.config.rootpath, consider_namespace_packages=False)
+        except (Exception, pytest.skip.Exception):  # it is told when the file is collected
+            for name in set(sys.modules) - before:
+                if getattr(sys.modules[name], "__file__", None) == str(file):
+                    del sys.modules[name]
 
 
 def pytest_collection_finish():
