@@ -148,10 +148,10 @@ def _sizes(
     if required:
         yield dict(required)  # beside the usual sizes
     others = dict.fromkeys(batch, 1) | required
-    if free and (solved := solved_size(model, free, others)) is not None:
+    if free and (solved := solved_size(model, free, others) or 1) > 1:  # 1 fits any size, and shows nothing
         yield dict.fromkeys(free, solved) | others
     for each in free if len(free) > 1 else ():  # what others add up to, as past and new tokens to those of a mask
-        if (solved := solved_size(model, [each], {**usual, **required})) is not None:
+        if (solved := solved_size(model, [each], {**usual, **required}) or 1) > 1:
             yield {each: solved} | required
     for group in dict.fromkeys(group for group in groups if group):
         words = dict.fromkeys(size for dimension in group for size in suggested[dimension])
