@@ -129,6 +129,38 @@ def test_a_range_is_judged_by_the_numbers_of_all_feeds(tmp_path, second, kind):
     assert verdict.verdict == kind, verdict.summary
 
 
+def test_the_axis_of_a_weight_is_named_though_a_quantizer_took_over_a_clip(tmp_path):
+    """Without its quantizers the file lacks the Clip, so that it is another model until the weight is put right."""
+    rng = np.random.default_rng(1)
+    first, second = (rng.standard_normal((16, 16)).astype(np.float32) for _ in range(2))
+    second *= np.linspace(0.2, 3.0, 16, dtype=np.float32)
+    steps = np.abs(second).max(axis=0) / np.float32(127)
+    texts = {
+        "float": "<float low = {0}, float high = {6}> { a = MatMul(x, w1) r = Clip(a, low, high) y = MatMul(r, w2) }",
+        "int8": """<float step = {0.0235}, uint8 zero = {0}>
+        { a = MatMul(x, w1) q = QuantizeLinear(a, step, zero) r = DequantizeLinear(q, step, zero)
+          w2 = DequantizeLinear<axis = 0>(stored, steps) y = MatMul(r, w2) }""",
+    }
+    constants = {"w1": first, "w2": second, "stored": np.rint(second / steps).astype(np.int8), "steps": steps}
+    paths = {}
+    for name, text in texts.items():
+        model = onnx.parser.parse_model(
+            f'<ir_version: 8, opset_import: ["": 17]> g (float[8,16] x) => (float[8,16] y) {text}'
+        )
+        read = {value for node in model.graph.node for value in node.input}
+        made = {value for node in model.graph.node for value in node.output}
+        kept = [(key, array) for key, array in constants.items() if key in read - made]
+        model.graph.initializer.extend(numpy_helper.from_array(array, key) for key, array in kept)
+        for node in model.graph.node:
+            node.name = f"make_{node.output[0]}"
+        paths[name] = save_model(model, tmp_path / f"{name}.onnx")
+    feed = {"x": rng.standard_normal((8, 16)).astype(np.float32) * 2}
+    verdict, _ = ask(tmp_path, paths["float"], feed, "onnxruntime:optimization=none", target_model=paths["int8"])
+    assert verdict.verdict == "quantization", verdict.summary
+    assert verdict.culprits[0].node == "make_w2"
+    assert "its 16 scales fit axis 1, but are applied along axis 0" in verdict.culprits[0].reason
+
+
 def test_a_mean_of_the_extremes_of_samples_cuts_off_one_number_of_each():
     """Of 16 numbers, that is 6 %, beside the 0.5 % of many numbers; 12 of 16 in 64 numbers are no such mean."""
     numbers = np.linspace(-1.0, 1.0, 64)
