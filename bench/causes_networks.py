@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from feeds_cases import DEVIATION, MEAN
 from onnx import numpy_helper
-from reports import model, normal
+from reports import detector, model, normal
 
 
 def _named(made: onnx.ModelProto) -> onnx.ModelProto:
@@ -24,28 +24,6 @@ def picture(count: int, size: tuple[int, int]) -> np.ndarray:
     whole = np.rint(255 * np.clip(planes, 0, 1)).reshape(count, 3, *size) / 255
     axes = (1, 3, 1, 1)
     return ((whole - np.reshape(MEAN, axes)) / np.reshape(DEVIATION, axes)).astype(np.float32)
-
-
-def detector() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    made = model(
-        """(float[1,3,32,32] images) => (float[1,9,64] output) {
-        c1 = Conv<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(images, w1)
-        a1 = Relu(c1)
-        c2 = Conv<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(a1, w2)
-        a2 = Relu(c2)
-        box = Conv<kernel_shape=[1,1]>(a2, wb)
-        cls = Conv<kernel_shape=[1,1]>(a2, wc, bc)
-        flat = Reshape(box, four)
-        flags = Reshape(cls, five)
-        near = Sigmoid(flat)
-        xywh = Mul(near, pixels)
-        score = Sigmoid(flags)
-        output = Concat<axis=1>(xywh, score) }""",
-        w1=normal(1, 16, 3, 3, 3, scale=0.3), w2=normal(2, 24, 16, 3, 3, scale=0.1),
-        wb=normal(3, 4, 24, 1, 1, scale=0.3), wc=normal(4, 5, 24, 1, 1, scale=0.3), bc=np.full(5, -1, np.float32),
-        four=np.array([1, 4, 64]), five=np.array([1, 5, 64]), pixels=np.array(640, np.float32),
-    )  # fmt: skip
-    return made, {"images": picture(1, (32, 32))}
 
 
 def segmenter() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
@@ -160,8 +138,9 @@ def pixels() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
 
 
 NETWORKS: Mapping[str, Callable[[], tuple[onnx.ModelProto, dict[str, np.ndarray]]]] = {
-    "detector": detector, "segmenter": segmenter, "labels": labels, "attention": attention, "heads": heads,
-    "classifier": classifier, "pixels": pixels,
+    "detector": lambda: (detector(), {"images": picture(1, (32, 32))}),
+    "segmenter": segmenter, "labels": labels, "attention": attention, "heads": heads, "classifier": classifier,
+    "pixels": pixels,
 }  # fmt: skip
 
 

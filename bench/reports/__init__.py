@@ -140,14 +140,16 @@ def script(name: str, text: str) -> None:
     Path(name).write_text(textwrap.dedent(text))
 
 
-def feeding(image: str) -> None:
-    """Write ``app.py``, a user's program that feeds ONNX Runtime this expression of ``image``."""
+def program(feed: str = "feed", results: str = "results", before: str = "") -> None:
+    """Write ``app.py``, a user's program with these expressions of its feed and of its results, and lines before it."""
     script(
         "app.py",
         f"""
+        import os
         import numpy as np
         import onnxruntime
 
+        {before}
 
         class Session:
             def __init__(self, path):
@@ -155,10 +157,9 @@ def feeding(image: str) -> None:
                 self.names = [o.name for o in self.network.get_outputs()]
 
             def run(self, feed):
-                if "image" in feed:
-                    image = feed["image"]
-                    feed = {{**feed, "image": np.ascontiguousarray({image}, np.float32)}}
-                return dict(zip(self.names, self.network.run(self.names, feed)))
+                feed = {feed}
+                results = dict(zip(self.names, self.network.run(self.names, feed)))
+                return {results}
 
 
         class App:
@@ -166,6 +167,34 @@ def feeding(image: str) -> None:
                 return Session(str(model_path))
         """,
     )
+
+
+def feeding(image: str) -> None:
+    """Write ``app.py``, a user's program that feeds ONNX Runtime this expression of ``image``."""
+    program('feed | {"image": changed(feed["image"])} if "image" in feed else feed',
+            before=f"changed = lambda image: np.ascontiguousarray({image}, np.float32)")  # fmt: skip
+
+
+def detector(image: str = "images", output: str = "output", scores: float = -1) -> onnx.ModelProto:
+    """Return a network that joins 64 boxes in pixels of 640 with five scores, whose logits are moved by a number."""
+    return model(
+        f"""(float[1,3,32,32] {image}) => (float[1,9,64] {output}) {{
+        c1 = Conv<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>({image}, w1)
+        a1 = Relu(c1)
+        c2 = Conv<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(a1, w2)
+        a2 = Relu(c2)
+        box = Conv<kernel_shape=[1,1]>(a2, wb)
+        cls = Conv<kernel_shape=[1,1]>(a2, wc, bc)
+        flat = Reshape(box, four)
+        flags = Reshape(cls, five)
+        near = Sigmoid(flat)
+        xywh = Mul(near, pixels)
+        score = Sigmoid(flags)
+        {output} = Concat<axis=1>(xywh, score) }}""",
+        w1=normal(1, 16, 3, 3, 3, scale=0.3), w2=normal(2, 24, 16, 3, 3, scale=0.1),
+        wb=normal(3, 4, 24, 1, 1, scale=0.3), wc=normal(4, 5, 24, 1, 1, scale=0.3), bc=np.full(5, scores, np.float32),
+        four=np.array([1, 4, 64]), five=np.array([1, 5, 64]), pixels=np.array(640, np.float32),
+    )  # fmt: skip
 
 
 def rewriting(edit: str) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reports import TARGET, feeding, inputs, model, normal, report, save, script
+from reports import TARGET, detector, feeding, inputs, model, normal, program, report, save
 from reports.engines import BOTH, stateful
 from reports.programs import APP, UNSOUND, classifier, picture
 
@@ -11,30 +11,9 @@ RETURNED = ("comparison-unsound", "layout")
 
 def returning(output: str, edit: str) -> None:
     """Write ``app.py``, a user's program that returns this expression of an output's ``y``."""
-    script(
-        "app.py",
-        f"""
-        import numpy as np
-        import onnxruntime
-
-
-        class Session:
-            def __init__(self, path):
-                self.network = onnxruntime.InferenceSession(path)
-                self.names = [o.name for o in self.network.get_outputs()]
-
-            def run(self, feed):
-                results = dict(zip(self.names, self.network.run(self.names, feed)))
-                if "{output}" in results:
-                    y = results["{output}"]
-                    results["{output}"] = np.ascontiguousarray({edit}, np.float32).reshape(y.shape)
-                return results
-
-
-        class App:
-            def compile(self, model_path, options):
-                return Session(str(model_path))
-        """,
+    program(
+        results=f'results | {{"{output}": changed(results["{output}"])}} if "{output}" in results else results',
+        before=f"changed = lambda y: np.ascontiguousarray({edit}, np.float32).reshape(y.shape)",
     )
 
 
@@ -113,24 +92,7 @@ def bytes_of_an_output_not_scaled_back() -> None:
         ("640|times|factor|multipl|scale", "first 4|\\[?:4|0 to 3|0:4|0\\.\\.3|box|part|Concat"), "output")  # fmt: skip
 def boxes_multiplied_by_the_size_again() -> None:
     """A program multiplies boxes by the picture's size, and the file has them in pixels already."""
-    save(model(
-        """(float[1,3,32,32] image) => (float[1,9,64] output) {
-        c1 = Conv<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(image, w1)
-        a1 = Relu(c1)
-        c2 = Conv<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(a1, w2)
-        a2 = Relu(c2)
-        box = Conv<kernel_shape=[1,1]>(a2, wb)
-        cls = Conv<kernel_shape=[1,1]>(a2, wc, bc)
-        flat = Reshape(box, four)
-        flags = Reshape(cls, five)
-        near = Sigmoid(flat)
-        xywh = Mul(near, pixels)
-        score = Sigmoid(flags)
-        output = Concat<axis=1>(xywh, score) }""",
-        w1=normal(1, 16, 3, 3, 3, scale=0.3), w2=normal(2, 24, 16, 3, 3, scale=0.1),
-        wb=normal(3, 4, 24, 1, 1, scale=0.3), wc=normal(4, 5, 24, 1, 1, scale=0.3), bc=np.full(5, -1, np.float32),
-        four=np.array([1, 4, 64]), five=np.array([1, 5, 64]), pixels=np.array(640, np.float32),
-    ))  # fmt: skip
+    save(detector("image"))
     inputs(image=normal(20, 1, 3, 32, 32))
     returning("output", "np.concatenate([y[:, :4] * 640, y[:, 4:]], axis=1)")
 

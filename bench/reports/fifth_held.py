@@ -3,11 +3,11 @@
 import numpy as np
 from onnx import helper
 
-from reports import FILE, PYTORCH, inputs, model, normal, report, rewriting, save
+from reports import FILE, PYTORCH, inputs, model, normal, program, report, rewriting, save
 from reports.exporters import CHANGED, network
 from reports.fifth import OUTSIDE
 from reports.first import ALONE
-from reports.fourth_programs import RETURNED, program
+from reports.fourth_programs import RETURNED
 from reports.frameworks import reference
 from reports.kernels import ENGINE, LOCAL
 from reports.programs import APP, UNSOUND

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from reports import FILE, PYTORCH, feeding, inputs, model, normal, report, reweighted, save, script
+from reports import FILE, PYTORCH, detector, feeding, inputs, model, normal, report, reweighted, save, script
 from reports.engines import stateful
 from reports.exporters import network
 from reports.formats import FP16, LOST
@@ -51,24 +51,7 @@ def masked_row() -> None:
 @report("microsoft/onnxruntime#14233", FILE, ("quantization",), ("share", "float|outputs of"), "Concat", first=True)
 def boxes_and_scores_share_a_scale() -> None:
     """An int8 YOLO detects nothing: boxes up to 640 and scores below 1 are joined, and share one step."""
-    save(model(
-        """(float[1,3,32,32] x) => (float[1,9,64] y) {
-        c1 = Conv<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(x, w1)
-        a1 = Relu(c1)
-        c2 = Conv<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(a1, w2)
-        a2 = Relu(c2)
-        box = Conv<kernel_shape=[1,1]>(a2, wb)
-        cls = Conv<kernel_shape=[1,1]>(a2, wc, bc)
-        flat = Reshape(box, four)
-        flags = Reshape(cls, five)
-        near = Sigmoid(flat)
-        xywh = Mul(near, pixels)
-        score = Sigmoid(flags)
-        y = Concat<axis=1>(xywh, score) }""",
-        w1=normal(1, 16, 3, 3, 3, scale=0.3), w2=normal(2, 24, 16, 3, 3, scale=0.1),
-        wb=normal(3, 4, 24, 1, 1, scale=0.3), wc=normal(4, 5, 24, 1, 1, scale=0.3), bc=np.full(5, -3, np.float32),
-        four=np.array([1, 4, 64]), five=np.array([1, 5, 64]), pixels=np.array(640, np.float32),
-    ))  # fmt: skip
+    save(detector("x", "y", scores=-3))
     quantized([normal(s, 1, 3, 32, 32) for s in range(10, 18)], per_channel=True)
     inputs(x=normal(20, 1, 3, 32, 32))
 

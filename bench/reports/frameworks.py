@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from reports import PYTORCH, changed, inputs, model, normal, report, save, script
+from reports import PYTORCH, changed, inputs, model, normal, program, report, save, script
 from reports.exporters import CHANGED, network
 from reports.first import ALONE
 from reports.programs import APP, UNSOUND, classifier, picture
@@ -249,37 +249,6 @@ def buffer_freed_before_the_run() -> None:
     """The memory of an input was freed before the run: its first values are the allocator's, others in every run."""
     classifier()
     inputs(image=picture()[None])
-    program('feed | {"image": reused(feed["image"])} if "image" in feed else feed')
-
-
-def program(expression: str) -> None:
-    """Write ``app.py``, a user's program that feeds ONNX Runtime this expression of ``feed``."""
-    script(
-        "app.py",
-        f"""
-        import os
-        import numpy as np
-        import onnxruntime
-
-
-        def reused(array):
-            array = array.copy()
-            array.ravel()[:8] = np.frombuffer(os.urandom(32), np.int8)[:8].astype(np.float32)
-            return array
-
-
-        class Session:
-            def __init__(self, path):
-                self.network = onnxruntime.InferenceSession(path)
-                self.names = [o.name for o in self.network.get_outputs()]
-
-            def run(self, feed):
-                feed = {expression}
-                return dict(zip(self.names, self.network.run(self.names, feed)))
-
-
-        class App:
-            def compile(self, model_path, options):
-                return Session(str(model_path))
-        """,
-    )
+    head = "np.frombuffer(os.urandom(32), np.int8)[:8].astype(np.float32)"
+    program('feed | {"image": reused(feed["image"])} if "image" in feed else feed',
+            before=f"reused = lambda image: np.append({head}, image.ravel()[8:]).reshape(image.shape)")  # fmt: skip

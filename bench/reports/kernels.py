@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reports import TARGET, feeding, inputs, model, normal, report, rewriting, save, script
+from reports import TARGET, feeding, inputs, model, normal, program, report, rewriting, save, script
 from reports.engines import BOTH, stateful
 from reports.first import ALONE
 from reports.programs import APP, UNSOUND, classifier, picture
@@ -189,29 +189,7 @@ def tokens(edit: str) -> None:
     mask[0, 5:] = mask[1, 4:] = 0
     ids = np.random.default_rng(5).integers(1, 50, (2, 7)) * mask
     inputs(ids=ids, mask=mask, kinds=np.where(np.arange(7) >= 3, mask, 0))
-    script(
-        "app.py",
-        f"""
-        import numpy as np
-        import onnxruntime
-
-
-        class Session:
-            def __init__(self, path):
-                self.network = onnxruntime.InferenceSession(path)
-                self.names = [o.name for o in self.network.get_outputs()]
-
-            def run(self, feed):
-                if "ids" in feed:
-                    feed = {edit}
-                return dict(zip(self.names, self.network.run(self.names, feed)))
-
-
-        class App:
-            def compile(self, model_path, options):
-                return Session(str(model_path))
-        """,
-    )
+    program(f'{edit} if "ids" in feed else feed')
 
 
 @report("NVIDIA/TensorRT#3616", APP, UNSOUND, ("exchang|swap|order|each other",), "mask|kinds")

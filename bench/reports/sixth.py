@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from reports import feeding, inputs, model, normal, report, rewriting, save
+from reports import feeding, inputs, model, normal, program, report, rewriting, save
 from reports.boards import RETURNED
 from reports.formats import LOST
-from reports.fourth_programs import program
 from reports.kernels import ENGINE, LOCAL
 from reports.narrow import GPU, LARGE
 from reports.programs import APP, UNSOUND, classifier, picture

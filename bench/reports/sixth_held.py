@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from reports import FILE, TARGET, feeding, inputs, model, normal, report, reweighted, rewriting, save
+from reports import FILE, TARGET, feeding, inputs, model, normal, program, report, reweighted, rewriting, save
 from reports.boards import RETURNED
 from reports.engines import BOTH, WRAPS, stateful
 from reports.exporters import CHANGED
-from reports.fourth_programs import program
 from reports.kernels import ENGINE, LOCAL
 from reports.programs import APP, UNSOUND, picture
 from reports.quantization import QUANTIZED, convolutions, quantized

@@ -28,7 +28,7 @@ from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.oddities import constant_inputs
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.questions.suggested_commands import triage_command
-from tensortriage.values.text import percent, times
+from tensortriage.values.text import count, percent, times
 
 
 @frozen_dataclass
@@ -126,11 +126,14 @@ def match(inv: Investigation, evidence: Evidence) -> Conclusion:
     limit = "within the tolerance given" if inv.question.tolerance else f"{times(ratio)} the fp32 noise floor"
     constant = constant_inputs(inv.question.feeds)
     shown = f"; made-up data were tried too, since these prove little ({constant}): give real data" if constant else ""
+    far = f"worst output '{name}' {worst.in_words(name, noise_of(inv))}, {limit}"
+    if all(result.is_equal for result in evidence.results):
+        far = "every number of every output is equal"
     return Conclusion(
         VerdictKind.MATCH,
         unfailing(samples, "random" if constant else inv.question.inputs_word),
-        f"{inv.question.target} agrees with {inv.question.reference} on {samples} feed{'s' * (samples > 1)}: worst "
-        f"output '{name}' {worst.in_words(name, noise_of(inv))}, {limit}{shown}{unasked}",
+        f"{inv.question.target} agrees with {inv.question.reference} on {count(samples, 'feed')}: {far}{shown}"
+        f"{unasked}",
     )
 
 

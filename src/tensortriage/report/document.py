@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from tensortriage.diagnose.state.layer_rows import PLAINLY, LayerRow, Layers, OutputRow, Outputs
+from tensortriage.diagnose.state.layer_rows import PLAINLY, Layers, OutputRow, Outputs
 from tensortriage.diagnose.state.verdict import Culprit, Step, Verdict
 from tensortriage.errors import StoreError
 from tensortriage.frozen_dataclass import frozen_dataclass
@@ -204,13 +204,6 @@ class Report:
         """Return the values that the target's format cannot, then those it may not hold, in topological order."""
         found = [(r, m) for r in self.ranges.rows for m in r.misfits if m.format == self.ranges.precision]
         return sorted(found, key=lambda pair: not pair[1].cannot)
-
-    def ranked_layers(self) -> Sequence[LayerRow]:
-        """Return the layer rows by influence, then local error, then error in context; unmeasured ones last."""
-        return sorted(
-            self.layers.rows,
-            key=lambda row: (-_rank(row.influence), -_rank(row.local_error), -_rank(row.in_context_error), row.order),
-        )
 
 
 def step_cost(step: Step) -> str:

@@ -103,18 +103,6 @@ def test_worst_outputs_come_first() -> None:
     assert [row.name for row in report(*rows).worst_outputs()] == ["nan", "unknown", "worse", "bad", "fine"]
 
 
-def test_layers_rank_by_influence_then_local_then_in_context() -> None:
-    rows = (
-        LayerRow("a", "a", "Add", order=0, in_context_error=0.9),
-        LayerRow("b", "b", "Add", order=1, influence=0.1),
-        LayerRow("c", "c", "Add", order=2, influence=math.nan),
-        LayerRow("d", "d", "Add", order=3, local_error=0.5),
-        LayerRow("e", "e", "Add", order=4, influence=0.2),
-    )
-    document = dataclasses.replace(report(), layers=Layers(rows))
-    assert [row.value for row in document.ranked_layers()] == ["c", "e", "b", "d", "a"]
-
-
 @pytest.mark.parametrize(
     ("measured", "expected"),
     [({}, False), ({"floor": 0.1, "max_abs_reference": 3.0}, False), ({"in_context_error": 0.0}, True),

@@ -141,6 +141,11 @@ class FeedResult:
         return f"{words}" + (f" given '{value}', of which {ranked}" if worst.ties else "")
 
     @property
+    def is_equal(self) -> bool:
+        """Whether every number of every output is the reference's."""
+        return not any(figure.mismatches for figure in self.metrics.values())
+
+    @property
     def passes(self) -> bool:
         """Whether every output passes, and every part of one."""
         return all(self.within.values())

@@ -185,9 +185,10 @@ def above_the_floor(inv: Investigation, evidence: Evidence) -> None:
         words = f"{'beyond' if fails else 'within'} the tolerance given"
     elif fails and inv.precision in PREDICTED and expected > 0.0:
         words = f"{inv.precision.value} is expected to cost {error_size(expected)}"
+    far = "every number is equal" if worst.is_equal else f"output '{name}' {worst.in_words(name)}, {words}"
     inv.record.answered(
         ABOVE,
-        f"{'yes' if fails else 'no'}: output '{name}' {worst.in_words(name)}, {words}"
+        f"{'yes' if fails else 'no'}: {far}"
         + (f"; on {failing} of {len(results)} feeds" if fails and len(results) > 1 else ""),
         output=name,
         feed=worst.feed.name,
