@@ -23,7 +23,6 @@ from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.diagnose.state.layer_rows import Layers, Outputs
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.inputs.files.data_file import DataFormat, Kind
-from tensortriage.model.inspect.weight_summary import WeightFacts
 from tensortriage.model.transforms.bound_sizes import UnboundedSize
 from tensortriage.precision.plan import PrecisionPlan
 from tensortriage.reduce.reduction_result import Reduction
@@ -49,6 +48,7 @@ from tensortriage_fleet.batch.batch_result import BatchResult
 from tensortriage_fleet.schemas.command import ENDING, SchemaList
 from tensortriage_inspect.node_listing import LayerFacts
 from tensortriage_inspect.summary import ModelSummary
+from tensortriage_inspect.weights import WeightFacts
 from tensortriage_polygraphy.lint.linter import LintReport
 from tensortriage_polygraphy.repeat_check.repeat import Repeated
 from tensortriage_polygraphy.statistics import Histogram, TensorSummary

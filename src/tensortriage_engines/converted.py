@@ -44,12 +44,12 @@ from tensortriage.engines.sdk import (
     checked_feed,
     checked_file,
     fits,
-    place,
     read_options,
     without_file,
 )
 from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS, Arrangements, arrangements, ways_of
 from tensortriage_engines.conversions import Conversions
+from tensortriage_engines.region_nodes import place
 
 if TYPE_CHECKING:
     from tensortriage.engines.sdk import Model

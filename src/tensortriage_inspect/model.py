@@ -19,10 +19,11 @@ from tensortriage.sdk import (
 
 if TYPE_CHECKING:
     from tensortriage.envelope.sdk import ValueSpec
-    from tensortriage.model.sdk import UnboundedSize, WeightFacts
+    from tensortriage.model.sdk import UnboundedSize
     from tensortriage.sdk import Line
     from tensortriage_inspect.node_listing import LayerFacts
     from tensortriage_inspect.summary import ModelSummary
+    from tensortriage_inspect.weights import WeightFacts
 
 EPILOG = """\b
 Examples:
@@ -100,8 +101,8 @@ def inspect_model(view: ModelView, *, as_json: bool) -> None:
 def deeper(view: ModelView) -> Details:
     """Return the parts that need the loaded model."""
     from tensortriage.engines.sdk import Model
-    from tensortriage.model.sdk import weight_facts
     from tensortriage.sdk import unbounded_sizes, value_specs
+    from tensortriage_inspect.weights import weight_facts
 
     found: Details = {}
     model = Model.load(view.model, external_data_dir=view.external_data_dir)

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.api import EngineError, Feed, Model
-from tensortriage.precision.sdk import Lab, decibels, errors_of, near_prediction, seven_bit_weights, sums_in_int16
+from tensortriage.precision.sdk import Lab, decibels, near_prediction, seven_bit_weights, sums_in_int16
 from tensortriage.sdk import EngineSpec, error_size
 from tensortriage_quantize.calibration.calibration_search import outputs_of
+from tensortriage_quantize.output_errors import errors_of
 
 OPTIMIZED = EngineSpec("onnxruntime", {})
 

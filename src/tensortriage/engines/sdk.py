@@ -35,7 +35,6 @@ from tensortriage.engines.process.isolated import IsolatedSession as IsolatedSes
 from tensortriage.engines.process.isolated import installed as installed
 from tensortriage.engines.process.model_terms import ModelTerms as ModelTerms
 from tensortriage.engines.process.rebuilt_session import RebuiltSession as RebuiltSession
-from tensortriage.engines.region_nodes import place as place
 from tensortriage.engines.registry import create as create
 from tensortriage.engines.spec import HARDWARE as HARDWARE
 from tensortriage.engines.spec import EngineSpec as EngineSpec
@@ -57,6 +56,7 @@ from tensortriage.values.spec import ValueSpec as ValueSpec
 
 if TYPE_CHECKING:
     from tensortriage.model.ir.graph import Graph as Graph
+    from tensortriage.model.ir.specs import input_specs as input_specs
     from tensortriage.model.mixed_precision.convert_precision import convert as convert
     from tensortriage.model.model import Model as Model
     from tensortriage.model.provenance.network_outputs import noted_outputs as noted_outputs

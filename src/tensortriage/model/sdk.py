@@ -17,11 +17,9 @@ from tensortriage.model.inspect.outline import attribute_text as attribute_text
 from tensortriage.model.inspect.outline import constant_value as constant_value
 from tensortriage.model.inspect.outline import op_label as op_label
 from tensortriage.model.inspect.output_parts import output_parts as output_parts
+from tensortriage.model.inspect.pieces import blocks as blocks
 from tensortriage.model.inspect.repeated_blocks import RepeatedBlock as RepeatedBlock
 from tensortriage.model.inspect.repeated_blocks import repeated_blocks as repeated_blocks
-from tensortriage.model.inspect.weight_summary import WeightFacts as WeightFacts
-from tensortriage.model.inspect.weight_summary import blocks as blocks
-from tensortriage.model.inspect.weight_summary import weight_facts as weight_facts
 from tensortriage.model.io.parse import Message as Message
 from tensortriage.model.io.tensor_pb import write_tensor as write_tensor
 from tensortriage.model.ir.graph import Graph as Graph

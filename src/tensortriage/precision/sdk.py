@@ -7,7 +7,6 @@ outputs from a `PrecisionGoal`, and edits them by the core's helpers, which keep
 
 from tensortriage.compare.alignment.value_matching import MATCH_SCALE as MATCH_SCALE
 from tensortriage.compare.judgement.relative_error import decibels as decibels
-from tensortriage.compare.judgement.relative_error import errors_of as errors_of
 from tensortriage.compare.judgement.relative_error import sqnr_db as sqnr_db
 from tensortriage.compare.judgement.within import is_lost as is_lost
 from tensortriage.compare.judgement.within import near_prediction as near_prediction

@@ -40,6 +40,7 @@ from tensortriage.engines.sdk import (
     read_options,
 )
 from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS
+from tensortriage_engines.region_nodes import place
 
 if TYPE_CHECKING:
     from tensortriage.engines.sdk import Graph, Model
@@ -200,14 +201,14 @@ def _settings(options: Options) -> dict[str, str]:
 
 
 def _declared_inputs(model: Path) -> Sequence[ValueSpec]:
-    from tensortriage.engines.sdk import Model
+    from tensortriage.engines.sdk import input_specs
 
-    return Model.of_file(model).inputs
+    return input_specs(model)
 
 
 def _in_terms_of_onnx(plan: Plan, model: Path) -> Plan:
     """Return the plan with names of ONNX nodes instead of OpenVINO's, and labels of element types."""
-    from tensortriage.engines.sdk import Model, place
+    from tensortriage.engines.sdk import Model
 
     loaded = Model.of_file(model)
     graph = loaded.graph

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortriage.engines.sdk import Plan, Region, place
+from tensortriage.engines.sdk import Plan, Region
+from tensortriage_engines.region_nodes import place
 
 if TYPE_CHECKING:
     from tensortriage.engines.sdk import Graph

@@ -8,13 +8,14 @@ from typing import TypeVar
 import numpy as np
 
 from tensortriage.api import Feed, Model
-from tensortriage.precision.sdk import PLAIN, GoalSample, Lab, TaskMetric, errors_of, mean_metric
+from tensortriage.precision.sdk import PLAIN, GoalSample, Lab, TaskMetric, mean_metric
 from tensortriage.sdk import EngineSpec, ModelError
 from tensortriage_quantize.calibration.calibrated_model import (
     ModelQuantizer,
     QuantizeOptions,
 )
 from tensortriage_quantize.calibration.operand_ranges import require_finite
+from tensortriage_quantize.output_errors import errors_of
 
 FOLD = 4
 """Without held-out samples every fourth one is held out, where there are so many."""

@@ -32,7 +32,6 @@ from tensortriage.precision.sdk import (
     Run,
     activations,
     calibrate,
-    errors_of,
     origin_of,
     quantizers,
     rectifiers,
@@ -41,6 +40,7 @@ from tensortriage.sdk import Feed
 from tensortriage_quantize.inspection.blocked_inspection import inspect_blocks
 from tensortriage_quantize.inspection.quantizer_rows import PairRow, QuantizersResult
 from tensortriage_quantize.inspection.smoothing import smoothing
+from tensortriage_quantize.output_errors import errors_of
 from tensortriage_quantize.pairs.switched_pairs import QuantizerSwitches, switch_pairs
 
 MOST_REMOVED = 12

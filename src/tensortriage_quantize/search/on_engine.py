@@ -22,7 +22,6 @@ from tensortriage.precision.sdk import (
     PrecisionGoal,
     Questions,
     TaskMetric,
-    errors_of,
     groups_of,
     mean_metric,
     settle,
@@ -31,6 +30,7 @@ from tensortriage.precision.sdk import (
 from tensortriage.sdk import EngineSpec, ModelError, value_specs
 from tensortriage_quantize.calibration.calibrated_model import ModelQuantizer
 from tensortriage_quantize.calibration.calibration_search import outputs_of
+from tensortriage_quantize.output_errors import errors_of
 from tensortriage_quantize.search.pair_emulation import of_quantizers
 from tensortriage_quantize.search.quantized_candidates import QuantizedCandidates
 

@@ -6,7 +6,7 @@ makes the error infinite: no average may hide it.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -59,19 +59,6 @@ def error_of(metrics: ErrorFigures) -> float:
     if metrics.compared == 0 or metrics.rms_error == 0.0:
         return 0.0
     return metrics.rms_error / metrics.reference_rms if metrics.reference_rms > 0.0 else math.inf
-
-
-def errors_of(
-    golden: Sequence[Mapping[str, np.ndarray]], found: Sequence[Mapping[str, np.ndarray]]
-) -> dict[str, float]:
-    """Return the largest relative RMS error over some samples, by output."""
-    errors: dict[str, float] = {}
-    for reference, target in zip(golden, found, strict=True):
-        for name, array in reference.items():
-            same = name in target and target[name].shape == array.shape
-            error = error_of(measure(array, target[name])) if same else math.inf
-            errors[name] = max(errors.get(name, 0.0), error)
-    return errors
 
 
 def difference(reference: np.ndarray, target: np.ndarray) -> float:

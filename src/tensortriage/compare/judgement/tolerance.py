@@ -13,7 +13,7 @@ import enum
 import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -253,8 +253,8 @@ def check_names(tolerances: Sequence[Tolerance], known: Collection[str], *, stri
             )
 
 
-def setting_for(setting: Setting, name: str, default: float) -> float:
-    """Return the value of a setting for a tensor."""
+def setting_for(setting: Any, name: str, default: Any) -> Any:
+    """Return the value of a setting for a tensor: one value for all, or one per name with ``""`` for the others."""
     return setting.get(name, setting.get("", default)) if isinstance(setting, Mapping) else setting
 
 

@@ -16,11 +16,12 @@ from tensortriage.compare.judgement.tolerance import (
     ThresholdTolerance,
     Tolerance,
     by_statistic,
+    setting_for,
 )
 from tensortriage.errors import DataError, UsageError
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.inputs.files.accuracy_results import AVERAGE, PER_SAMPLE, AccuracyEntry, AccuracyPair, AccuracyResult
-from tensortriage.workflows.comparison.saved_accuracy import CLASS_OF, SIMPLE, SavedAccuracy, setting, with_limits
+from tensortriage.workflows.comparison.saved_accuracy import CLASS_OF, SIMPLE, SavedAccuracy, with_limits
 
 WORDS: Mapping[str, str] = MappingProxyType({
     SIMPLE: "simple", "L2Result": "l2", "CosineSimilarityResult": "cosine_similarity", "PsnrResult": "psnr",
@@ -166,7 +167,7 @@ def _statistic(stat: ErrorStat | Mapping[str, ErrorStat], name: str) -> ErrorSta
     """Return the statistic that is judged: the largest error, unless one is named; ``elemwise`` cannot be named."""
     if stat is ErrorStat.ELEMWISE:  # The default of a tolerance, not a choice.
         return ErrorStat.MAX
-    found: ErrorStat = setting(stat, name, ErrorStat.MAX)
+    found: ErrorStat = setting_for(stat, name, ErrorStat.MAX)
     if found is ErrorStat.ELEMWISE:
         raise _needs_tensors("judging every element")
     return found

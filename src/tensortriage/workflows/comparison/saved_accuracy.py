@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.tolerance import (
@@ -18,6 +17,7 @@ from tensortriage.compare.judgement.tolerance import (
     ThresholdKind,
     ThresholdTolerance,
     Tolerance,
+    setting_for,
 )
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.errors import DataError
@@ -149,25 +149,20 @@ def with_limits(name: str, entry: AccuracyEntry, tolerance: Tolerance) -> Accura
         return entry
     if isinstance(tolerance, ThresholdTolerance):
         default = DEFAULT_THRESHOLDS[entry.kind]
-        limit = default if tolerance.threshold is None else setting(tolerance.threshold, name, default)
+        limit = default if tolerance.threshold is None else setting_for(tolerance.threshold, name, default)
         return dataclasses.replace(entry, limits={"threshold": limit}, passed=None)
     if not isinstance(tolerance, PolygraphyTolerance):
         return entry
-    stat: ErrorStat = setting(tolerance.check_error_stat, name, ErrorStat.ELEMWISE)
+    stat: ErrorStat = setting_for(tolerance.check_error_stat, name, ErrorStat.ELEMWISE)
     if stat is not ErrorStat.QUANTILE:  # which is computed there when it is judged
         metrics = {name: None if name.startswith("quantile") else value for name, value in entry.metrics.items()}
         entry = dataclasses.replace(entry, metrics=metrics)
     limits: dict[str, str | float] = {
         "check_error_stat": stat.value,
-        "atol": setting(tolerance.atol, name, 1e-5),
-        "rtol": setting(tolerance.rtol, name, 1e-5),
+        "atol": setting_for(tolerance.atol, name, 1e-5),
+        "rtol": setting_for(tolerance.rtol, name, 1e-5),
     }
     return dataclasses.replace(entry, limits=limits, passed=entry.passed if stat is ErrorStat.ELEMWISE else None)
-
-
-def setting(given: Any, name: str, default: Any) -> Any:
-    """Return a setting's value for one output: one value for all, or one per name with ``""`` for the others."""
-    return given.get(name, given.get("", default)) if isinstance(given, Mapping) else given
 
 
 def _entry(kind: str, metrics: Metrics, judgement: Judgement, infinities_equal: bool) -> AccuracyEntry:

@@ -15,6 +15,7 @@ from tensortriage.compare.judgement.tolerance import (
     PolygraphyTolerance,
     ThresholdKind,
     ThresholdTolerance,
+    setting_for,
 )
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.errors import DataError
@@ -28,7 +29,6 @@ from tensortriage.workflows.comparison.saved_accuracy import (
     as_judged,
     averaged,
     load_accuracy,
-    setting,
     with_limits,
 )
 
@@ -130,7 +130,7 @@ def test_a_result_is_kept_for_each_tolerance_that_judged():
     [(2.0, "y", 2.0), ({"y": 3.0, "": 4.0}, "y", 3.0), ({"": 4.0}, "y", 4.0), ({"z": 3.0}, "y", 5.0)],
 )
 def test_a_setting_is_one_value_or_one_per_output(given, name, found):
-    assert setting(given, name, 5.0) == found
+    assert setting_for(given, name, 5.0) == found
 
 
 def test_a_threshold_that_is_not_given_is_polygraphys():

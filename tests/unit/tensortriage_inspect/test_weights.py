@@ -4,7 +4,8 @@ import numpy as np
 from onnx import numpy_helper
 
 import models
-from tensortriage.model.inspect.weight_summary import blocks, weight_facts
+from tensortriage.model.inspect.pieces import blocks
+from tensortriage_inspect.weights import weight_facts
 
 
 def facts(text):

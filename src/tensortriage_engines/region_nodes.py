@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tensortriage.model.ir.graph import Graph
+    from tensortriage.engines.sdk import Graph
 
 
 def place(named: Sequence[Iterable[str]], graph: "Graph", inputs: Iterable[str]) -> list[tuple[str, ...]]:

@@ -1,17 +1,16 @@
 """Statistics of every stored tensor, as ``triage inspect model --show weights`` prints them."""
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage.frozen_dataclass import frozen_dataclass
-from tensortriage.model.model import Model
-from tensortriage.values.dtype import DType
-
-_BLOCK = 1 << 20
+from tensortriage.api import Model
+from tensortriage.engines.sdk import DType
+from tensortriage.model.sdk import blocks
 
 
-@frozen_dataclass
+@dataclasses.dataclass(frozen=True, slots=True)
 class WeightFacts:
     """One initializer, or the output of a Constant node.
 
@@ -46,12 +45,6 @@ def weight_facts(model: Model) -> Iterator[WeightFacts]:
         nbytes = (array.size * dtype.bits + 7) // 8
         text = np.array2string(_shown(array), threshold=64, edgeitems=2, max_line_width=100)
         yield WeightFacts(name, dtype.label, array.shape, nbytes, *_statistics(array, dtype), text)
-
-
-def blocks(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield an array, flat, in pieces of a million elements, so that statistics of a large one need little memory."""
-    flat = array.reshape(-1)
-    return (flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK))
 
 
 def _statistics(array: np.ndarray, dtype: DType) -> tuple[float | None, float | None, float | None, int, int]:
