@@ -1,4 +1,4 @@
-"""What is told of the pairs of quantizers of a model: a row of each, and the pair to remove."""
+"""Rows of the pairs of quantizers of a model, and the pair to remove: the result of their inspection."""
 
 import dataclasses
 
