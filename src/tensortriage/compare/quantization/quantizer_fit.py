@@ -136,7 +136,7 @@ def calibrate(
         "fits", error, least, float(outside.mean()) if x.size else 0.0, clipping, observed,
         (float(low.min()), float(high.max())), *shaped, "", "",
     )  # fmt: skip
-    if near_prediction(fit.gap_db) or (meant.sampled and _by_chance(fit, x.size // max(scales.size, 1))):
+    if near_prediction(fit.gap_db) or (meant.sampled and _by_chance(fit, x.size // max(scales.size, 1), centred)):
         return fit
     kind, words, cure = _mistake(fit, x, (scales, zeros), axis, limits, meant=meant.symmetric and centred)
     return dataclasses.replace(fit, kind=kind, words=words, cure=cure)
@@ -195,7 +195,7 @@ _SEVEN_BITS = {DType.INT8: (-64.0, 64.0), DType.UINT8: (0.0, 128.0)}
 _RECALIBRATE = "calibrate again, on data like these"
 
 
-def _by_chance(fit: QuantizerFit, count: int) -> bool:
+def _by_chance(fit: QuantizerFit, count: int, centred: bool) -> bool:
     """Return whether a range may be that of other numbers of the same kind, among which other ones are the largest.
 
     The largest of n numbers with exponential tails is ln n of their unit and lies 0.7 lower once in 7; what one more
@@ -206,7 +206,7 @@ def _by_chance(fit: QuantizerFit, count: int) -> bool:
         return False
     made, met = ((min(low, 0.0), max(high, 0.0)) for low, high in (fit.representable, fit.observed))
     largest = max(-made[0], made[1])
-    used = max(-met[0], met[1]) / largest if -made[0] > 0.9 * made[1] > 0.0 else (met[1] - met[0]) / (made[1] - made[0])
+    used = max(-met[0], met[1]) / largest if centred else (met[1] - met[0]) / (made[1] - made[0])
     beyond = max(met[1] - made[1], made[0] - met[0], 0.0) / largest
     of_all = math.log(count * _CALIBRATED)
     return used * of_all >= math.log(count) - _LESS and beyond * of_all <= _EXCEEDED

@@ -5,6 +5,7 @@ import pytest
 from onnx import numpy_helper
 
 from diagnosing import ask, named, step
+from engine_scripts import engine_file
 
 pytestmark = pytest.mark.slow
 
@@ -79,3 +80,32 @@ def test_a_mask_of_integers_is_exact_and_amplifies_nothing(tmp_path):
     verdict, _ = ask(tmp_path, model, tensors, "fault:kind=scale,node=neg,amount=1.0005")
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "neg"), verdict.summary
     assert step(verdict, "does the model amplify").answer.startswith("no")
+
+
+PROGRAM = """
+import numpy as np
+
+
+class Engine:
+    def compile(self, model, options):
+        return self
+
+    def run(self, feed):
+        halves = feed["x"] / 2
+        return {"y": np.tanh(np.sign(halves) * np.floor(np.abs(halves) + 0.5) / 4).astype(np.float32)}
+"""
+"""A program of its own, whatever model it is given: ties are rounded away from zero."""
+
+
+def test_ops_of_which_nothing_was_seen_are_not_healthy_alone(tmp_path):
+    """Half of the numbers are ties, which one unit in the last place decides as well; the program decides all alike."""
+    text = """g (float[8,8] x) => (float[8,8] y) <float two = {2}, float four = {4}> {
+        [half] h = Div(x, two)
+        [whole] r = Round(h)
+        [quarter] q = Div(r, four)
+        [end] y = Tanh(q)
+    }"""
+    verdict, _ = ask(tmp_path, text, {"x": feed()["x"] - 5}, f"script:{engine_file(PROGRAM)}")
+    assert verdict.verdict == "model-changed", verdict.summary
+    assert "computes Round 'whole' as if ties were rounded away from zero" in verdict.summary
+    assert "in isolation" not in verdict.summary
