@@ -57,7 +57,8 @@ def candidates(name: str, array: np.ndarray) -> InputCandidates:
     axes = picture_axes(array.shape)
     if axes is None:
         places = itertools.chain(_orders(name, array), memory_candidates(name, array))
-        return InputCandidates(numbers=tuple(scales(name, array, None)), places=tuple(places))
+        others = tuple(rounded(name, array)) if array.dtype.kind == "f" else ()
+        return InputCandidates(numbers=tuple(scales(name, array, None)), places=tuple(places), others=others)
     return InputCandidates(
         tuple(_channels(name, array, axes)),
         tuple(scales(name, array, axes)),

@@ -14,6 +14,11 @@ FINER = 4.0
 resized to 64 and 224 by Pillow and by OpenCV 5.5 to 10.7 times, to 32 at least 4.2, of cropped ones at most 3.8."""
 FINER_IN_PLACE = 2.5
 """The same where each picture is seen to show the whole of the other, to a pixel: no crop is left to tell apart."""
+_ROUNDED = 0.02
+"""The largest difference of pictures that 8 bits round: 0.29 of 255 steps, at a deviation of 0.06 of their range."""
+_EVEN = 2.0
+"""Peak over RMS up to which a difference is one of rounding: sqrt(3), a little more where channels have other steps; of
+another filter it is 4 and more."""
 _LARGE, _EVERY, _MORE = 16384, 4, 1.5
 """Numbers of a picture of which every fourth row and column is asked first, and by how much more these must leave."""
 _BLOCK, _BLOCKS = 8, 4
@@ -31,12 +36,10 @@ def in_detail(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tuple
     by_pixel, by_block = (
         unexplained(_averaged(mine, axes, size), _averaged(theirs, axes, size), None) for size in (1, block)
     )
-    finer = (
-        FINER
-        if by_block * FINER <= by_pixel or by_block > UNLIKE or not _in_place(mine, theirs, axes)
-        else FINER_IN_PLACE
-    )
-    if by_block > EXACT and by_block * finer <= by_pixel:
+    finer = by_block * FINER <= by_pixel
+    if not finer and by_block * FINER_IN_PLACE <= by_pixel and by_pixel > _ROUNDED and by_block < UNLIKE / 2:
+        finer = _in_place(mine, theirs, axes)
+    if by_block > EXACT and finer and not _is_rounded(mine, theirs):
         words = (
             f"shows the same picture in other fine detail (off by {by_pixel:.2g} of its deviation by pixel, and "
             f"{by_block:.2g} over blocks of {block} x {block}): it was resized by another filter (with or without "
@@ -44,6 +47,12 @@ def in_detail(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tuple
         )
         cure = "resize {x} by the library, the interpolation and the antialiasing of training"
         yield of_input(name, "resampling", words, lambda x: x, cure, block=block), by_block
+
+
+def _is_rounded(mine: np.ndarray, theirs: np.ndarray) -> bool:
+    """Return whether a difference is spread evenly, as of rounding to steps: its peak is 1.7 times its RMS."""
+    left = np.abs(theirs.astype(np.float64) - mine)
+    return bool(left.max() <= _EVEN * np.sqrt(np.mean(left**2)))
 
 
 def leaves_more(made: np.ndarray, theirs: np.ndarray, least: float) -> bool:

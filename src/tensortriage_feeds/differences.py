@@ -42,16 +42,20 @@ class FoundDifference:
         residual: Remaining difference, as a share of the deviation of the inputs that it leaves unexplained; 0 for
             none.
         inputs: Inputs that differ.
+        rounding: The largest difference, as a share of the deviation, where there is none but of rounding; else 0.
+        complete: Whether something is told of each of the inputs that differ.
     """
 
     steps: tuple[Transform, ...]
     residual: float
     inputs: tuple[str, ...]
+    rounding: float = 0.0
+    complete: bool = True
 
     @property
     def is_known(self) -> bool:
         """Whether the transform is known."""
-        return bool(self.steps) and self.residual < UNLIKE
+        return bool(self.steps) and self.complete and self.residual < UNLIKE
 
 
 def difference(mine: Tensors, theirs: Tensors) -> FoundDifference:
@@ -71,7 +75,7 @@ def difference(mine: Tensors, theirs: Tensors) -> FoundDifference:
     if (rows := other_rows(mine, theirs)) is not None:
         return FoundDifference((rows,), 0.0, unlike)
     steps: list[Transform] = []
-    worst = 0.0
+    worst, off, known = 0.0, 0.0, True
     for name in unlike:
         ways = [
             *_ways(name, mine[name], theirs[name]),
@@ -81,9 +85,13 @@ def difference(mine: Tensors, theirs: Tensors) -> FoundDifference:
         if found.residual > EXACT and mine[name].shape == theirs[name].shape:
             plain = unexplained(mine[name], theirs[name], None)
             found = found if found.residual <= LESS * plain else _Way((), plain)
-        steps.extend(found.steps(name))
-        worst = max(worst, found.residual if found.residual > EXACT else 0.0)
-    return FoundDifference(tuple(steps), float(worst), unlike)
+        told = found.steps(name)
+        steps.extend(told)
+        exact, rounded = found.residual <= EXACT, found.residual <= EXACT and not told
+        worst = max(worst, 0.0 if exact else found.residual)
+        off = max(off, unexplained(mine[name], theirs[name], None) if rounded else 0.0)
+        known = known and (exact or bool(told))
+    return FoundDifference(tuple(steps), worst, unlike, off if not steps and known else 0.0, known)
 
 
 def equal(one: np.ndarray, other: np.ndarray) -> bool:
@@ -138,6 +146,9 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
         if copied:
             yield _Way((copied,), 0.0)
             return
+        if theirs.size and np.ptp(theirs) == 0 and picture_axes(mine.shape) is None:
+            yield _lost(name, theirs)
+            return
         known = candidates(name, mine)
         data = [each for each in known.numbers if each.kind == "gamma"]
         types = [(*nearest.before, each) for each in known.others if each.kind == "dtype" and nearest.before]
@@ -153,14 +164,18 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
                 return
         yield from (_Way((step,), left) for step, left in read_off(name, mine, theirs))
         if theirs.size and np.ptp(theirs) == 0:
-            words = f"is {theirs.flat[0] + 0:g} everywhere, whatever it is given"
-            yield _Way((of_input(name, "constant", words, lambda x: np.full_like(x, theirs.flat[0]),
-                                 "hand {x} over: it is lost on its way"),), 0.0)  # fmt: skip
+            yield _lost(name, theirs)
             return
     if (axes := picture_axes(mine.shape)) and (other := picture_axes(theirs.shape)):
         yield from _geometric(name, (mine, axes), (theirs, other))
     if copied:
         yield _Way((copied,), 0.0)
+
+
+def _lost(name: str, theirs: np.ndarray) -> _Way:
+    words = f"is {theirs.flat[0] + 0:g} everywhere, whatever it is given"
+    cure = "hand {x} over: it is lost on its way"
+    return _Way((of_input(name, "constant", words, lambda x: np.full_like(x, theirs.flat[0]), cure),), 0.0)
 
 
 def _rearranged(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tuple[tuple[Transform, ...], np.ndarray]]:
@@ -200,10 +215,17 @@ def _with_numbers(name: str, before: tuple[Transform, ...], made: np.ndarray, th
     axes = picture_axes(theirs.shape) or _columns(theirs.shape)
     uniform, by_channel = fitted(made, theirs, None), fitted(made, theirs, axes)
     chosen, used = (uniform, None) if uniform[2] <= max(1.05 * by_channel[2], exact) else (by_channel, axes)
+    if chosen[2] > exact and (rows := _rows(theirs.shape)) and (by_row := fitted(made, theirs, rows))[2] <= exact:
+        chosen, used = by_row, rows
     scale, offset, residual = chosen
     if residual > 0.9 * left or not np.isfinite(residual):
         return _Way(before, left, after=after)
     return _Way(before, 0.0 if residual <= exact else residual, (scale, offset, made, used), after)
+
+
+def _rows(shape: tuple[int, ...]) -> PictureAxes | None:
+    """Return the axis of a spectrogram's bins as that of channels, where enough numbers bear out those of each."""
+    return PictureAxes(1, 0, 2) if len(shape) == 3 and shape[2] >= _LEAST_ROWS and shape[1] > _MOST_CHANNELS else None
 
 
 def _columns(shape: tuple[int, ...]) -> PictureAxes | None:
@@ -243,10 +265,14 @@ def _named(
         by, plus = np.abs(usual.scale - scale) / np.abs(usual.scale), np.abs(usual.offset - offset)
         return float(max(by.max(), (plus / (span + np.abs(offset))).max()))
 
-    known = renormalizations(least, most) if len(least) <= _MOST_CHANNELS else ()
+    known = (
+        usual
+        for usual in (renormalizations(least, most) if len(least) <= _MOST_CHANNELS else ())
+        if np.any(usual.scale != 1.0) or np.any(usual.offset)
+    )
     nearest = min(known, key=away, default=None)
     if nearest is not None and away(nearest) <= min(alike, _NEAR):
-        exact = away(nearest) <= _ALIKE
+        exact = alike <= _ALIKE
         return dataclasses.replace(nearest, scale=scale, offset=offset) if exact else nearest
     return Renormalized("scale" if len(scale) == 1 else "normalization", FITTED, scale, offset)
 

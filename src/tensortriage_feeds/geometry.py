@@ -107,6 +107,9 @@ def _seen(
     if found is None:
         return
     given, size = _size(inside, axes), _size(wanted, axes)
+    edges = np.subtract((found.rows, found.columns), [(0, length) for length in given])
+    if np.abs(edges).max() < _SAME_EDGES:
+        return
     kind, words = _told_part(found, given)
     top, bottom, left, right = found.within(given, size)
     if inner != (0, *_size(other, axes)[:1], 0, *_size(other, axes)[1:]):
@@ -120,6 +123,8 @@ def _seen(
         yield PlacedPicture(told, part(made, axes, (top, bottom, left, right)), place)
 
 
+_SAME_EDGES = 1.0
+"""Pixels by which the edges of a part lie beside the picture's where only the way to resize is another."""
 _WHOLE = 0.02
 """By so small a share of a side a part is the whole."""
 

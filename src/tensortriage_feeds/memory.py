@@ -13,6 +13,8 @@ from tensortriage_feeds.arrays.places import ALIGNED, first_alone, order_of, pit
 from tensortriage_feeds.pictures import picture_axes
 from tensortriage_feeds.transforms import CHANCE_BITS, Transform, of_input
 
+_LEAST_SHARE, _CHANCE = 1 / 16, 0.02
+"""The least part of a buffer that is copied where others lie behind it, and how many of those are right by chance."""
 _LEAST_ROW = 4
 """Numbers in a row below which nobody aligns one."""
 _SHARES = ((1, 4), (1, 2), (1, 3), (2, 3), (1, 8))
@@ -59,13 +61,22 @@ def memory_of(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | No
         for step, (one, other) in ((_with_padding, as_made), (_without_padding, as_made[::-1])):
             if np.ptp(other) and (rows := pitch(one, other)) is not None:
                 return _before_transposed(name, step(name, *rows), axes.channel)
-    if (count := first_alone(right, made)) is not None:
+    if (count := first_alone(right, made)) is not None and _is_left_alone(right.ravel(), made.ravel(), count):
         return _first(name, count, mine.size)
     if mine.ndim == 2 and len(mine) >= LEAST_ROWS and (order := order_of(right.T, made.T)) is not None:
         back = np.argsort(order).tolist()
         return of_input(name, "column-order", f"has its columns in the order {order.tolist()}",
                         lambda x: x[:, order], f"{{x}} = {{x}}[:, {back}]", order=order.tolist())  # fmt: skip
     return _unfilled(name, right, made) or _renumbered(name, mine, theirs)
+
+
+def _is_left_alone(right: np.ndarray, made: np.ndarray, count: int) -> bool:
+    """Return whether numbers behind the first are 0, or others throughout: half of another picture may be right."""
+    behind = made[count:]
+    if not behind.any():
+        return True
+    right_too = int(np.count_nonzero(behind == right[count:]))
+    return count >= _LEAST_SHARE * made.size and right_too <= _CHANCE * behind.size
 
 
 def _unfilled(name: str, right: np.ndarray, made: np.ndarray) -> Transform | None:

@@ -60,8 +60,10 @@ def _mixed(name: str, one: np.ndarray, other: np.ndarray, axes: PictureAxes) -> 
         return
     mixing, offset = solved[:3].T, solved[3]
     gray = np.linalg.matrix_rank(mixing, tol=_LIKE * np.abs(mixing).max()) == 1
-    if np.abs(mixing - np.diag(np.diag(mixing))).max() <= _LIKE * np.abs(mixing).max():
-        return  # a scale of each channel
+    if (np.count_nonzero(np.abs(mixing) > _LIKE * np.abs(mixing).max(), axis=1) <= 1).all() and not _same_source(
+        mixing
+    ):
+        return  # a scale, or another place, of each channel
     matrix = [numbers(row) for row in mixing]
     shares = mixing[0] / mixing[0].sum() if mixing[0].sum() else mixing[0]
     if gray:
@@ -73,6 +75,11 @@ def _mixed(name: str, one: np.ndarray, other: np.ndarray, axes: PictureAxes) -> 
         cure = "convert the picture to the colours of training before {x} is filled"
     yield of_input(name, "gray" if gray else "colours-mixed", words, lambda _: other, cure, matrix=matrix,
                    offset=numbers(offset)), left  # fmt: skip
+
+
+def _same_source(mixing: np.ndarray) -> bool:
+    """Return whether all channels are made of one of them."""
+    return np.unique(np.abs(mixing).argmax(axis=1)).size == 1
 
 
 def _weights(mixing: np.ndarray) -> str:
@@ -108,9 +115,11 @@ def _shifted(name: str, one: np.ndarray, other: np.ndarray) -> Iterator[Found]:
     if step == 0 or abs(step) > length // 2:
         return
     right, made = one[..., max(step, 0) : length + min(step, 0)], other[..., max(-step, 0) : length - max(step, 0)]
-    if np.ptp(made) and (left := _apart(right, made)) <= 1e-3:
-        words = f"begins {abs(step)} samples {'later' if step > 0 else 'earlier'} along its last axis"
-        yield of_input(name, "shifted", words, lambda _: other, _CURE, shift=step), left
+    gain = float(f"{np.vdot(right, made) / (np.vdot(right, right) or 1.0):.4g}")
+    if np.ptp(made) and (left := _apart(gain * right, made)) <= 1e-3:
+        louder = f" and is multiplied by {gain:g}" if abs(gain - 1) > 1e-3 else ""
+        words = f"begins {abs(step)} samples {'later' if step > 0 else 'earlier'} along its last axis{louder}"
+        yield of_input(name, "shifted", words, lambda _: other, _CURE, shift=step, scale=gain), left
 
 
 def _apart(right: np.ndarray, made: np.ndarray) -> float:
@@ -127,7 +136,7 @@ def _filtered(name: str, one: np.ndarray, other: np.ndarray) -> Iterator[Found]:
     taps[np.abs(taps) < 1e-3 * np.abs(taps).max()] = 0.0
     if np.count_nonzero(taps) < 2 or (left := _apart(taps @ known, made)) > 1e-3:
         return
-    told = numbers(taps[: int(np.flatnonzero(taps)[-1]) + 1])
+    told = [float(f"{tap:.5g}") for tap in taps[: int(np.flatnonzero(taps)[-1]) + 1]]
     emphasis = len(told) == 2 and abs(told[0] - 1) < 1e-2 and -1 <= told[1] < 0
     words = f"is filtered, each sample and those before it by {told}{' (pre-emphasis)' if emphasis else ''}"
     yield of_input(name, "filter", words, lambda _: other, "leave the filter out, or train with it", taps=told), left

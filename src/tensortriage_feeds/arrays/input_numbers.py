@@ -14,6 +14,10 @@ FITTED = "fitted"
 """Words of a scale and an offset that are none of the usual ones."""
 
 
+_MOST_LISTED = 12
+"""Numbers that are told one by one."""
+
+
 def scaled(name: str, change: Renormalized, axes: PictureAxes | None, rank: int) -> Transform:
     """Return the transform of numbers by a scale and an offset, of each channel or of all."""
     scale, offset = numbers(change.scale), numbers(change.offset)
@@ -22,12 +26,16 @@ def scaled(name: str, change: Renormalized, axes: PictureAxes | None, rank: int)
     says = [f"is multiplied by {_listed(scale)}"] if any(each != 1.0 for each in scale) else []
     if any(offset):
         says.append(f"{'and ' if says else 'is '}moved by {_listed(offset)}")
+    if not says:
+        says.append(f"is multiplied by {change.scale[0]:.8g}")
     why = change.words if change.words != FITTED else f"mean {_listed(mean)} and deviation {_listed(deviation)}, fitted"
     words = f"{' '.join(says)}{shape} ({why})"
     moved = f"({{x}} - {_numpy(offset, axes, rank)})" if any(offset) else "{x}"
     over = _over(scale[0]) if len(scale) == 1 else 0
     divided = f" * {over}" if over else f" / {_numpy(scale, axes, rank)}" if any(each != 1.0 for each in scale) else ""
     cure = f"{{x}} = {moved}{divided}"
+    if axes is not None and max(len(scale), len(offset)) > _MOST_LISTED:
+        cure = f"give each index of axis {axes.channel} of {{x}} the mean and the deviation of training"
 
     def apply(array: np.ndarray) -> np.ndarray:
         by, plus = change.scale[:1], change.offset[:1]
@@ -39,6 +47,8 @@ def scaled(name: str, change: Renormalized, axes: PictureAxes | None, rank: int)
 
 
 def _listed(found: list[float]) -> str:
+    if len(found) > _MOST_LISTED:
+        return f"[{found[0]:g}, {found[1]:g}, ..., {found[-1]:g}]"
     if len(found) > 1:
         return str(found)
     return f"1/{over}" if (over := _over(found[0])) else f"{found[0]:g}"

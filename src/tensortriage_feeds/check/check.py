@@ -33,7 +33,7 @@ class FeedDifference:
     Attributes:
         mine: The file that is right.
         theirs: The other file.
-        same: Whether all inputs are equal, to the last bit.
+        same: Whether all inputs are equal, to the last bit or but for rounding in fp32.
         known: Whether it is told how they differ.
         summary: It in one sentence.
         transforms: Kind, inputs, parameters and cure of each transform, in their order.
@@ -89,7 +89,7 @@ def compare_feed_files(
     first, (mine, theirs, unpaired) = next(
         ((each, pair) for each, pair in zip(found, pairs, strict=True) if each.inputs), (found[0], pairs[0])
     )
-    same = not any(each.inputs for each in found) and not unpaired
+    same = not any(each.inputs and not each.rounding for each in found) and not unpaired
     costs, refused = ({}, "") if model is None or same else _costs(request, model, mine, theirs)
     words = _told(first) if first.inputs else ""
     return FeedDifference(
@@ -198,6 +198,8 @@ def _told(found: FoundDifference) -> str:
 
 def _summary(found: FoundDifference, same: bool, unpaired: tuple[str, ...]) -> str:
     lacking = f"; only one file has {', '.join(map(repr, unpaired))}" if unpaired else ""
+    if same and found.rounding:
+        return f"the inputs are the same but for rounding, {error_size(found.rounding)} of their deviation"
     if same:
         return "the inputs are the same, to the last bit"
     if not found.inputs:

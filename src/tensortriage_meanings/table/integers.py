@@ -52,7 +52,35 @@ def wrapped(ops: str, number: int, words: str) -> MeaningRow:
     return MeaningRow(tuple(ops.split()), ways)
 
 
+def narrow_constants(ops: str) -> MeaningRow:
+    """Return a row of constants beyond int32 that were stored in it, while everything else has 64 bits.
+
+    Args:
+        ops: Names of operators, with spaces between.
+    """
+    low, high = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+
+    def ways(site: MeantNode) -> Iterator[Meaning]:
+        for index, value in enumerate(site.node.inputs):
+            array = site.constant(index)
+            if value is None or array is None or array.dtype != np.int64 or not array.size:
+                continue
+            far = int(array.ravel()[np.argmax(np.abs(array))])
+            if low <= far <= high:
+                continue
+            told = f"the constant '{value.name}', which holds {far:,}, was stored in 32 bits (int32)"
+            ends = f"lo = Constant<value_int={low}>() hi = Constant<value_int={high}>()"
+            cut = f"{ends} a = Max(i{index}, lo) n = Min(a, hi)"
+            wrap = f"a = Cast<to=6>(i{index}) n = Cast<to=7>(a)"
+            for words, body in (("cut off at its ends", cut), ("which wraps at 2^31", wrap)):
+                text = f"{formal(site)} => (y) {{ {body} y = {call(site, {index: 'n'})} }}"
+                yield Meaning(f"{told}, {words}", body=text, cure=IN_RANGE)
+
+    return MeaningRow(tuple(ops.split()), ways)
+
+
 INTEGERS: tuple[MeaningRow, ...] = (
+    narrow_constants("Add Sub Mul Div Mod Max Min Clip Equal Less LessOrEqual Greater GreaterOrEqual Where"),
     narrow(
         "Mod Clip Abs Add Sub Mul Div Neg Max Min Sign Pow",
         6,
@@ -62,6 +90,11 @@ INTEGERS: tuple[MeaningRow, ...] = (
         "CumSum ReduceSum ReduceProd MatMul Gather",
         6,
         "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31",
+    ),
+    wrapped(
+        "Add Sub Mul CumSum ReduceSum ReduceProd MatMul Gather",
+        12,
+        "whole numbers of 64 bits were computed in 32 bits (uint32), where they wrap at 2^32",
     ),
     *(
         wrapped(

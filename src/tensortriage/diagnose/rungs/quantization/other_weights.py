@@ -181,8 +181,8 @@ def share_beyond(graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray
         return 0.0
     was, now, step = numbers
     away = np.abs(now - was) / step
-    if was.ndim < 2:
-        return beyond_a_step(away.reshape(1, -1))
+    if was.ndim < 2:  # one row; an end of int32 is a mistake by itself
+        return float(np.mean(away > 1.0)) if at_the_ends(graph, pair.result) else beyond_a_step(away.reshape(1, -1))
     return max(beyond_a_step(np.moveaxis(away, axis, 0).reshape(away.shape[axis], -1)) for axis in (0, was.ndim - 1))
 
 
