@@ -39,6 +39,8 @@ from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.model.transforms.widen import narrow_nodes, stores_narrow
 from tensortriage.runs.lab import Lab
 
+_BIASED = frozenset({"Conv", "ConvTranspose", "Gemm", "Add"})
+"""Operators whose biases are corrected: not the gains and shifts of normalizations."""
 _BIAS_KEPT = 1e-5
 """Relative difference up to which a bias is the original's: folding a normalization in float32 moves it by less."""
 
@@ -227,7 +229,8 @@ def other_biases(matched: Correspondence) -> dict[str, np.ndarray]:
         if now not in matched.changed.graph.constants:
             continue
         other, bias = matched.changed.graph.weight(now), matched.original.graph.weight(was)
-        alike = other.shape == bias.shape and other.dtype == bias.dtype == np.float32 and _is_bias(bias)
+        added = all(node.op_type in _BIASED for node in matched.original.graph.consumers(was))
+        alike = added and other.shape == bias.shape and other.dtype == bias.dtype == np.float32 and _is_bias(bias)
         if alike and not np.allclose(other, bias, rtol=_BIAS_KEPT, atol=0.0):
             found[now] = bias
     return found if len(found) > 1 or corrects_biases(matched.changed) else {}

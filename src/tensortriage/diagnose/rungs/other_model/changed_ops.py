@@ -59,10 +59,12 @@ def changed_ops(
     unmatched = not names or not (_is_alike(matched, names[0]) or extra_op(matched, names[0]))
     if is_rounded(matched.changed) or unmatched:
         with contextlib.suppress(EngineError, ModelError, UsageError, DataError):
-            corrected = other_biases(matched)  # their correction hides no mistake behind it, nor rounding a small one
-            for file in (freeze(matched.paired, corrected), *([matched.paired] if corrected else []), plain):
-                if departed := departures(inv, file, feed, unrounded):
-                    return [departed_culprit(matched, each) for each in departed]
+            departed = departures(inv, matched.paired, feed, unrounded)
+            if corrected := other_biases(matched) if departed else {}:  # what they make up for hides no mistake
+                later = departures(inv, freeze(matched.paired, corrected), feed, unrounded)
+                departed = later if later and later[0].node.index > departed[0].node.index else departed
+            if departed := departed or departures(inv, plain, feed, unrounded):
+                return [departed_culprit(matched, each) for each in departed]
     return [_culprit(matched, name, reasons.get(name, _UNTOLD), wrong.get(name)) for name in names or list(reasons)]
 
 

@@ -10,6 +10,7 @@ from tensortriage.diagnose.rungs.other_model.changed_ops import changed_ops
 from tensortriage.diagnose.rungs.other_model.departure import departures
 from tensortriage.diagnose.rungs.other_model.departure_words import departed_culprit
 from tensortriage.envelope.explanations import SIGNED, UNROUNDED
+from tensortriage.envelope.unrounded_match import other_biases
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.lab import FLOAT64
@@ -160,3 +161,13 @@ def test_rounding_of_a_weight_hides_no_small_mistake_behind_it(investigate, tmp_
     assert departures(inv, matched.paired, inv.question.feeds[0], UNROUNDED) == []
     culprits = changed_ops(inv, matched, inv.question.feeds[0], UNROUNDED)
     assert [culprit.node for culprit in culprits] == ["norm"]
+
+
+def test_gains_of_a_normalization_are_no_biases_that_a_tool_corrected(tmp_path):
+    """Gains and shifts of 4-bit files that were exchanged counted as corrected biases: `rounding`, exit 0."""
+    file = network()
+    for tensor in file.graph.initializer:
+        if tensor.name in ("gain", "shift"):
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor)[::-1].copy(), tensor.name))
+    models = [Model.load(save_model(each, tmp_path / f"{n}.onnx")) for n, each in enumerate((network(), file))]
+    assert other_biases(Correspondence.of(*models)) == {}
