@@ -99,8 +99,8 @@ def _outputs(plan: PrecisionPlan) -> Iterator[str]:
     error = plan.error
     if error.measured is not None:
         yield (
-            f"outputs: error {_number(error.measured)} on {plan.deployed}, {_number(error.predicted)} predicted, "
-            f"{_number(error.as_asked)} on {plan.target}; wanted: {error.goal}"
+            f"outputs: error {_number(error.measured)} on {plan.deployed}, {_number(error.predicted)} predicted; "
+            f"{_number(error.as_asked)} with none kept, on {plan.target}; wanted: {error.goal}"
         )
     asked, measured = error.as_asked, error.measured
     own = plan.target and resolve(EngineSpec.parse(plan.target)).precision.value == plan.precision

@@ -105,8 +105,8 @@ def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, wa
         inv.record.unasked(REMEDY)
         return None
     if tried or wanted.file is not None:
-        answer = f"nothing that was tried: {'; '.join(tried)}" if tried else "none is known for this verdict"
-        inv.record.answered(REMEDY, answer)
+        unknown = "no change of the model or of the target's options is known for this verdict"
+        inv.record.answered(REMEDY, f"nothing that was tried: {'; '.join(tried)}" if tried else unknown)
     return None
 
 
