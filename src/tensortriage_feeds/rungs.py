@@ -35,9 +35,9 @@ from tensortriage.diagnose.sdk import (
     times,
     triage_command,
 )
-from tensortriage_feeds.differences import difference, equal
 from tensortriage_feeds.search import Steps, Wanted, bits_of, search
 from tensortriage_feeds.transforms import CHANCE_BITS, Tensors, composed, cure_of, sentence
+from tensortriage_feeds.two_feeds.differences import difference, equal
 
 FED = "does the target run on the input it is given?"
 TRIED = "does another input explain the outputs?"

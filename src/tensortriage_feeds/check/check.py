@@ -14,10 +14,10 @@ from tensortriage.envelope.sdk import Lab, Origin, check_feed, error_of, measure
 from tensortriage.sdk import DataError, Kind, TriageError, error_size, open_data
 from tensortriage_feeds.check.request import FeedFilesRequest
 from tensortriage_feeds.check.saved_outputs import SavedOutputs
-from tensortriage_feeds.differences import FoundDifference, difference
 from tensortriage_feeds.returned import cure_of as outputs_cure
 from tensortriage_feeds.returned import in_words
 from tensortriage_feeds.transforms import Tensors, cure_of, sentence
+from tensortriage_feeds.two_feeds.differences import FoundDifference, difference
 
 FEED_FORMAT = "tensortriage.feed-difference/1"
 MOST_SAMPLES = 8

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tensortriage_feeds.differences import difference
 from tensortriage_feeds.memory import memory_candidates, memory_of
+from tensortriage_feeds.two_feeds.differences import difference
 
 RANDOM = np.random.default_rng(4)
 PICTURE = RANDOM.standard_normal((2, 3, 10, 12)).astype(np.float32)

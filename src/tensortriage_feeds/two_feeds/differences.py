@@ -13,15 +13,15 @@ import numpy as np
 from tensortriage_feeds.arrays.fits import EXACT, UNLIKE, fitted, others, unexplained
 from tensortriage_feeds.arrays.input_numbers import FITTED, scaled
 from tensortriage_feeds.catalogue import InputCandidates, candidates
-from tensortriage_feeds.detail import in_detail, leaves_more
-from tensortriage_feeds.geometry import geometries
 from tensortriage_feeds.normalizations import Renormalized, renormalizations
-from tensortriage_feeds.parts import part_of
 from tensortriage_feeds.pictures import PictureAxes, part, picture_axes
-from tensortriage_feeds.read_off import read_off
-from tensortriage_feeds.token_rows import other_rows
 from tensortriage_feeds.tokens import exchanges, token_candidates
 from tensortriage_feeds.transforms import Tensors, Transform, composed, of_input
+from tensortriage_feeds.two_feeds.detail import in_detail, leaves_more
+from tensortriage_feeds.two_feeds.geometry import geometries
+from tensortriage_feeds.two_feeds.parts import part_of
+from tensortriage_feeds.two_feeds.read_off import read_off
+from tensortriage_feeds.two_feeds.token_rows import other_rows
 
 LESS = 0.5
 """The share of the difference that a transform which is not exact leaves at most: nothing is named that leaves most."""
@@ -118,7 +118,7 @@ class _Way:
 
     @property
     def price(self) -> float:
-        """What it leaves, each change of places beside: one more has to leave a third less than without."""
+        """The rest that it leaves, each change of places beside: one more has to leave a third less."""
         return self.residual * (1 + 0.5 * len(self.before))
 
     def steps(self, name: str) -> tuple[Transform, ...]:

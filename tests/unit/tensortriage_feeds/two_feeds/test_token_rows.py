@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tensortriage_feeds.differences import difference
+from tensortriage_feeds.two_feeds.differences import difference
 
 LENGTH = 16
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tensortriage_feeds.differences import EXACT, difference
 from tensortriage_feeds.transforms import composed, cure_of, sentence
+from tensortriage_feeds.two_feeds.differences import EXACT, difference
 
 RNG = np.random.default_rng(5)
 Y, X = np.mgrid[:24, :32] / 24

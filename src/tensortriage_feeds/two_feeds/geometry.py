@@ -8,8 +8,8 @@ import numpy as np
 
 from tensortriage_feeds.normalizations import numbers
 from tensortriage_feeds.pictures import METHODS, Box, PictureAxes, part, resized, sampled
-from tensortriage_feeds.registration import Shown, shown
 from tensortriage_feeds.transforms import Transform, of_input
+from tensortriage_feeds.two_feeds.registration import ShownPart, shown
 
 _CURES = {
     "crop": "resize the whole picture, or crop as the reference does",
@@ -129,7 +129,7 @@ _WHOLE = 0.02
 """By so small a share of a side a part is the whole."""
 
 
-def _told_part(found: Shown, given: tuple[int, int]) -> tuple[str, str]:
+def _told_part(found: ShownPart, given: tuple[int, int]) -> tuple[str, str]:
     shares = [(end - begin) / size for (begin, end), size in zip((found.rows, found.columns), given, strict=True)]
     if max(shares) <= 1 + _WHOLE:
         return "crop", "a part of the picture, resized"

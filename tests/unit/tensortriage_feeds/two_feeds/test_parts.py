@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tensortriage_feeds.differences import difference
-from tensortriage_feeds.parts import part_of
+from tensortriage_feeds.two_feeds.differences import difference
+from tensortriage_feeds.two_feeds.parts import part_of
 
 SOUND = np.random.default_rng(1).standard_normal((1, 40)).astype(np.float32)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tensortriage_feeds.differences import difference
+from tensortriage_feeds.two_feeds.differences import difference
 
 RNG = np.random.default_rng(11)
 TIME = np.arange(12000) / 48000

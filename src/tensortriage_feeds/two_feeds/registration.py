@@ -29,7 +29,7 @@ Span = tuple[float, float]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Shown:
+class ShownPart:
     """The part of one picture that another shows, in pixels of the first; it may reach beyond it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Shown:
         return (*_valid(self.rows, given[0], size[0]), *_valid(self.columns, given[1], size[1]))
 
 
-def shown(mine: np.ndarray, theirs: np.ndarray, axes: PictureAxes) -> Shown | None:
+def shown(mine: np.ndarray, theirs: np.ndarray, axes: PictureAxes) -> ShownPart | None:
     """Return which part of a picture another one shows, resized; None where it is found to show none.
 
     Args:
@@ -67,7 +67,7 @@ def shown(mine: np.ndarray, theirs: np.ndarray, axes: PictureAxes) -> Shown | No
         (at * full / size, end * full / size)
         for (at, end), full, size in zip((best[:2], best[2:]), one.shape, small.shape, strict=True)
     )
-    return Shown(rows, columns)
+    return ShownPart(rows, columns)
 
 
 def _small(picture: np.ndarray, most: int) -> np.ndarray:

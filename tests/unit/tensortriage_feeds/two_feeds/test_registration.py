@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tensortriage_feeds.differences import difference
 from tensortriage_feeds.pictures import PictureAxes, picture_axes
-from tensortriage_feeds.registration import shown
+from tensortriage_feeds.two_feeds.differences import difference
+from tensortriage_feeds.two_feeds.registration import shown
 
 AXES = PictureAxes(1, 2, 3)
 

@@ -16,7 +16,7 @@ from tensortriage_feeds.transforms import Transform, of_input
 _LEAST_SAMPLES = 256
 """Samples of a signal at least."""
 _LIKE = 0.03
-"""What may remain where numbers passed through 8 or 16 bits, or between samples, as a share of the deviation."""
+"""The rest where numbers passed through 8 or 16 bits, or between samples, at most, as a share of the deviation."""
 _RATES = (8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000)
 """Samples per second, usual ones."""
 _TAPS = 4

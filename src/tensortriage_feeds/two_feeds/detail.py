@@ -6,8 +6,8 @@ import numpy as np
 
 from tensortriage_feeds.arrays.fits import EXACT, UNLIKE, fitted, unexplained
 from tensortriage_feeds.pictures import PictureAxes, picture_axes
-from tensortriage_feeds.registration import shown
 from tensortriage_feeds.transforms import Transform, of_input
+from tensortriage_feeds.two_feeds.registration import shown
 
 FINER = 4.0
 """By so much less pictures differ over blocks than by pixel where they differ in fine detail alone: of four photographs

@@ -1,0 +1,1 @@
+"""Differences of two feeds with the same inputs, read off their numbers."""
