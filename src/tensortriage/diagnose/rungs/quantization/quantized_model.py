@@ -26,7 +26,6 @@ from tensortriage.diagnose.rungs.quantization.lost_part import lost_part
 from tensortriage.diagnose.rungs.quantization.misfits import QuantizerMisfit, facts, repaired
 from tensortriage.diagnose.rungs.quantization.model_errors import Quantization, output_errors
 from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
-from tensortriage.diagnose.rungs.quantization.represents_network import is_network
 from tensortriage.diagnose.rungs.quantization.unequal_pairs import (
     QUESTION,
     of_unequal,
@@ -38,7 +37,7 @@ from tensortriage.diagnose.state.confidence import OBSERVED, QUANTIZATION_COSTS,
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.envelope.floors import fp32_floors
-from tensortriage.errors import DataError, EngineError, UsageError
+from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
@@ -92,17 +91,17 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         plain = matched.unquantized(weights)
         without = output_errors(inv, plain, feed)
         misfits = judged(inv, matched, plain, feed, weights)
-        floors = fp32_floors(inv.setting(feed), list(before))
-        within_floors = all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items())
-        same = evidence.unrounded_match is not None and evidence.unrounded_match.is_same
-        wrong = [misfit for misfit in misfits if misfit.weight is not None]
-        right_but_for = not within_floors and not same and wrong and is_network(inv, repaired(changed, wrong))
-    except (EngineError, DataError, UsageError) as error:
+        along = [misfit for misfit in misfits if misfit.weight is not None and misfit.fit.kind == "axis"]
+        put_right = output_errors(inv, repaired(changed, along), feed) if along else before
+    except EngineError as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
+    floors = fp32_floors(inv.setting(feed), list(before))
     small = Quantization(matched, feed, weights, before, floors)
-    if right_but_for and (answer := guilty_pairs(inv, small, wrong, len(pairs))).verdict:
-        return answer
+    if is_decisive(1.0 - (max(put_right.values()) / max(before.values())) ** 2):  # whatever else differs
+        return guilty_pairs(inv, small, along, len(pairs))
+    within_floors = all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items())
+    same = evidence.unrounded_match is not None and evidence.unrounded_match.is_same
     if not within_floors and not same:
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
         gone = 1.0 - (max(without.values()) / max(before.values())) ** 2

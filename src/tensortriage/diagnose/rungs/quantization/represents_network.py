@@ -14,11 +14,9 @@ from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import fp32_floors
-from tensortriage.envelope.unrounded_match import UnroundedMatch, enough, is_rounded, match_of_file
+from tensortriage.envelope.unrounded_match import enough, is_rounded, match_of_file
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.inspect.output_parts import output_parts
-from tensortriage.model.model import Model
 from tensortriage.values.text import error_size
 
 QUESTION = "does the target's file represent the reference's network?"
@@ -35,8 +33,13 @@ def represents_network(inv: Investigation, evidence: Evidence) -> Answer | None:
     matched = evidence.model_diff
     if matched is None or not is_rounded(matched.changed) or is_rounded(inv.model):
         return None
-    network = network_of(inv)
-    own = list(network[0][1])
+    own = [spec.name for spec in inv.model.outputs]
+    network: list[tuple[Feed, Mapping[str, np.ndarray]]] = []
+    for feed in inv.question.feeds:
+        store = inv.golden.outputs(feed)
+        network.append((feed, {name: store[name] for name in own if name in store}))
+        if enough([outputs for _, outputs in network]):
+            break
     floors = fp32_floors(inv.setting(inv.question.feeds[0]), own)
     try:
         match, corrected = match_of_file(inv.lab, matched, network, floors)
@@ -58,26 +61,3 @@ def represents_network(inv: Investigation, evidence: Evidence) -> Answer | None:
         unrounded=str(match.unrounded),
     )
     return Answer(findings=Findings(unrounded_match=match, same_network=match.is_same))
-
-
-def network_of(inv: Investigation) -> list[tuple[Feed, Mapping[str, np.ndarray]]]:
-    """Return feeds with the network's outputs, as many as a file is compared with it on."""
-    own = [spec.name for spec in inv.model.outputs]
-    network: list[tuple[Feed, Mapping[str, np.ndarray]]] = []
-    for feed in inv.question.feeds:
-        store = inv.golden.outputs(feed)
-        network.append((feed, {name: store[name] for name in own if name in store}))
-        if enough([outputs for _, outputs in network]):
-            break
-    return network
-
-
-def is_network(inv: Investigation, file: Model) -> bool:
-    """Return whether a file, unrounded, is the network.
-
-    Raises:
-        TriageError: As `UnroundedMatch.of`.
-    """
-    network = network_of(inv)
-    floors = fp32_floors(inv.setting(inv.question.feeds[0]), list(network[0][1]))
-    return UnroundedMatch.of(inv.lab, file, network, floors, output_parts(inv.model, network[0][0].tensors)).is_same
