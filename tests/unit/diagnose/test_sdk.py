@@ -15,8 +15,9 @@ NAMES = """
     disputes distances enumeration error_of error_size explode extract fed_to freeze gather_rows golden_operands
     held_network inner_values insert_node is_decisive is_foreign is_minor is_suspect_ratio judge lay_out
     least_floor limits_of marking_restores measure measured_outputs narrow_nodes narrowed of_floor of_order
-    output_floors outside_envelope over_floor percent quantizers restored rms_error run_command run_order rung
-    scan_ranges stored_type times triage_command unfailing value_specs with_taken_branches
+    order_words output_floors outside_envelope over_floor percent quantizers restored reversed_along
+    rms_error run_command run_order rung
+    scan_ranges stored_type swapped times triage_command unfailing value_specs with_taken_branches
 """
 
 
