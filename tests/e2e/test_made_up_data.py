@@ -9,11 +9,11 @@ from running_cli import triage, verdict_in
 pytestmark = pytest.mark.slow
 
 VOICE = """<ir_version: 8, opset_import: ["" : 16]>
-g (float[b, n] audio, int64 rate) => (float[b, m] energy)
+g (float[b, n] trace, int64 rate) => (float[b, m] energy)
 <int64 high = {16000}, int64[4] pads = {0, 0, 0, PADS}> {
     wide = Equal(rate, high)
     scale = Cast <to: int = 1> (wide)
-    padded = Pad <mode: string = "reflect"> (audio, pads)
+    padded = Pad <mode: string = "reflect"> (trace, pads)
     energy = Mul(padded, scale)
 }"""
 
@@ -42,7 +42,7 @@ def test_where_none_run_the_inputs_are_asked_for_by_name(tmp_path):
     done = diagnosed(tmp_path, "99999")
     assert done.returncode == 2, done.stdout + done.stderr
     assert "error[made-up-data-fail]" in done.stderr
-    assert "audio [b, n]" in done.stderr
+    assert "trace [b, n]" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_every_command_finds_them_and_takes_them_back(tmp_path, words, option):
     done = triage(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     said, shape = done.stderr.partition(f"{option} ")[::2]
-    assert "made-up data that the model accepts: audio [1, " in said
+    assert "made-up data that the model accepts: trace [1, " in said
     again = triage(*words, option, shape.split()[0], cwd=tmp_path)
     assert "made-up data that the model accepts" not in again.stderr
     assert again.returncode == 0, again.stdout + again.stderr
@@ -68,4 +68,4 @@ def test_run_asks_for_what_it_does_not_find(tmp_path):
     saved(tmp_path, "99999")
     done = triage("run", "m.onnx", "--target", "onnxruntime", cwd=tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "audio [b, n]" in done.stderr
+    assert "trace [b, n]" in done.stderr

@@ -98,14 +98,13 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     floors = fp32_floors(inv.setting(feed), list(before))
     small = Quantization(matched, feed, weights, before, floors)
-    if is_decisive(1.0 - (max(put_right.values()) / max(before.values())) ** 2):  # whatever else differs
+    if is_decisive(_gone(before, put_right)):  # whatever else differs
         return guilty_pairs(inv, small, along, len(pairs))
     within_floors = all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items())
     same = evidence.unrounded_match is not None and evidence.unrounded_match.is_same
     if not within_floors and not same:
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
-        gone = 1.0 - (max(without.values()) / max(before.values())) ** 2
-        if not unknown and misfits and is_decisive(gone):
+        if not unknown and misfits and is_decisive(_gone(before, without)):
             return against_itself(inv, small, plain, misfits, len(pairs))
         reason = f"{unknown} quantized weights are not found in the original" if unknown else "it is another model"
         inv.record.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", errors=without)
@@ -132,6 +131,12 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     except EngineError:
         other = None
     return Answer(other) if other else answer
+
+
+def _gone(before: Mapping[str, float], after: Mapping[str, float]) -> float:
+    """Return the share of the square of the largest error that a change takes away; 0 of none."""
+    worst = max(before.values())
+    return 1.0 - (max(after.values()) / worst) ** 2 if worst else 0.0
 
 
 def against_itself(
