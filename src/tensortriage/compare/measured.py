@@ -9,6 +9,7 @@ import numpy as np
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
+from tensortriage.compare.reference_checks import same_kind
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import TensorStore
@@ -81,7 +82,7 @@ def difference_in_kind(reference: np.ndarray, target: np.ndarray) -> str:
     """
     if target.shape != reference.shape:
         return f"shape {list(target.shape)} instead of {list(reference.shape)}"
-    expected, found = DType.from_numpy(reference.dtype), DType.from_numpy(target.dtype)
-    if expected.is_float != found.is_float:
-        return f"type {found.label} instead of {expected.label}"
+    if not same_kind(reference, target):
+        expected, found = (DType.from_numpy(array.dtype).label for array in (reference, target))
+        return f"type {found} instead of {expected}"
     return ""

@@ -41,7 +41,7 @@ def require_numbers(outputs: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> 
 
 
 def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> str:
-    """Return why the target's outputs cannot be compared with the reference's; empty if they can.
+    """Return why the target's outputs cannot be compared with the reference's; empty if they can, or are equal.
 
     Args:
         expected: The reference's outputs by name, of any shapes and types.
@@ -55,10 +55,16 @@ def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndar
         if target.shape != reference.shape:
             shapes = f"{list(target.shape)} on the target, {list(reference.shape)} on the reference"
             return f"output '{name}' has shape {shapes}"
-        kinds = (DType.from_numpy(reference.dtype), DType.from_numpy(target.dtype))
-        if kinds[0].is_float != kinds[1].is_float:
-            return f"output '{name}' is {kinds[1].label} on the target, {kinds[0].label} on the reference"
+        if not same_kind(reference, target):
+            made, wanted = (DType.from_numpy(each.dtype).label for each in (target, reference))
+            return f"output '{name}' is {made} on the target, {wanted} on the reference"
     return ""
+
+
+def same_kind(reference: np.ndarray, target: np.ndarray) -> bool:
+    """Return whether both arrays are floating-point numbers or neither is, or whether they are equal all the same."""
+    kinds = [DType.from_numpy(array.dtype).is_float for array in (reference, target)]
+    return kinds[0] == kinds[1] or np.array_equal(reference, target)
 
 
 def retyped(declared: Iterable[ValueSpec], outputs: Mapping[str, np.ndarray]) -> dict[str, str]:

@@ -78,7 +78,7 @@ def test_a_target_that_runs_whole_models_alone_shows_where_its_own_run_has_anoth
 
 
 def test_another_kind_of_type_has_no_figures():
-    stored = MemoryStore({"f": np.ones(2, np.float32), "i": np.ones(2, np.int64), "g": np.ones(2, np.float32)})
+    stored = MemoryStore({"f": np.full(2, 1.5, np.float32), "i": np.ones(2, np.int64), "g": np.ones(2, np.float32)})
     arrays = [("f", np.ones(2, np.int32)), ("i", np.ones(2, np.int32)), ("g", np.ones((1, 2), np.float32))]
     found = compare_all(arrays, stored)
     assert dict(found.misshapen) == {"f": "type int32 instead of float32", "g": "shape [1, 2] instead of [2]"}

@@ -69,13 +69,6 @@ def test_values_in_other_places_are_recognised(target, places, layout):
     assert bool(found.places) is bool(places)
 
 
-def test_right_numbers_of_another_type_are_to_be_converted_and_those_of_other_outputs_are_no_matter():
-    right = {"n": np.array([2, 3], np.int32), "y": IMAGE}
-    made = {"n": np.array([2, 3], np.float32), "y": IMAGE}
-    assert Unsound.because("why", right, made).places == "of 'n', the numbers are right; cure: convert them to int32"
-    assert Unsound.because("why", right, {"n": np.array([3, 9], np.float32), "y": IMAGE}).places == ""
-
-
 def test_what_is_missing_or_has_another_shape_cannot_be_compared(investigate):
     inv = investigate(MODEL, {"x": X})
     feed, right = inv.question.feeds[0], {"y": np.exp(X), "n": np.array([2, 3])}
