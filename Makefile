@@ -6,6 +6,8 @@ RTX := $(VENV)/.rtx
 COMPILED := hatch_build.py $(wildcard src/tensortriage/compare/metrics/_*.[ch])
 # Tests also wait for what they start, so that three keep two cores busy; each takes 400 MB.
 WORKERS ?= 3
+# Threads of matrix products wait by spinning, for cores that the other tests have.
+export OPENBLAS_NUM_THREADS ?= 1
 # Order and random numbers of tests are the same in every run, those of `make fuzz` apart.
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal --randomly-seed=1
 COSTS := $(VENV)/costs.json

@@ -25,7 +25,7 @@ def scene(rows: tuple[float, float], columns: tuple[float, float], size: tuple[i
     return made[None].astype(np.float32)
 
 
-WHOLE = scene((0, 1), (0, 1), (96, 96))
+WHOLE = scene((0, 1), (0, 1), (64, 64))
 
 
 @pytest.mark.parametrize(
@@ -38,18 +38,18 @@ WHOLE = scene((0, 1), (0, 1), (96, 96))
     ],
 )
 def test_the_part_that_a_picture_shows_is_found_to_a_pixel(rows, columns, kind):
-    made = scene(rows, columns, (96, 96))
+    made = scene(rows, columns, (64, 64))
     found = shown(WHOLE, made, AXES)
     assert found is not None
-    np.testing.assert_allclose((*found.rows, *found.columns), 96 * np.array([*rows, *columns]), atol=1.0)
+    np.testing.assert_allclose((*found.rows, *found.columns), 64 * np.array([*rows, *columns]), atol=1.0)
     (step,) = difference({"image": WHOLE}, {"image": made}).steps
     assert step.kind == kind
-    np.testing.assert_allclose(step.parameters["box"], 96 * np.array([*rows, *columns]), atol=1.0)
+    np.testing.assert_allclose(step.parameters["box"], 64 * np.array([*rows, *columns]), atol=1.0)
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("seed", range(1, 4))
 def test_another_picture_is_no_part(seed):
-    other = scene((0, 1), (0, 1), (96, 96), seed)
+    other = scene((0, 1), (0, 1), (64, 64), seed)
     assert picture_axes(other.shape) == AXES
     assert not difference({"image": WHOLE}, {"image": other}).is_known
 
