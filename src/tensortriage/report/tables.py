@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from tensortriage.frozen_dataclass import frozen_dataclass
+from tensortriage.values.grouping import grouped
 
 T = TypeVar("T")
 
@@ -131,10 +132,8 @@ class Table:
     def beneath(self, most: int) -> Iterator[tuple[str, str]]:
         """Yield the texts of columns that are too long for a terminal, with the rows that they belong to."""
         for index, column in enumerate(self.columns):
-            numbers: dict[str, list[str]] = {}
-            for number, row in enumerate(self.rows[:most], 1):
-                if column.beneath and row[index].text:
-                    numbers.setdefault(row[index].text, []).append(str(number))
+            texts = [row[index].text for row in self.rows[:most]] if column.beneath else []
+            numbers = grouped((text, str(number)) for number, text in enumerate(texts, 1) if text)
             for text, who in list(numbers.items())[: column.beneath]:
                 yield f"{', '.join(who)}, {column.title}", text
 

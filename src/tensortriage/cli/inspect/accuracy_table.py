@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tensortriage.report.tables import JUDGED, Column, Looks, Table
 from tensortriage.report.terminal.lines import Line, width
 from tensortriage.report.terminal.table_text import more_line, table_lines
+from tensortriage.values.grouping import grouped
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import magnitude, times
 from tensortriage.workflows.comparison.rejudge import Rejudged, RejudgedRow
@@ -52,9 +53,7 @@ def accuracy_document(rejudged: Rejudged) -> str:
 
 def summaries(rejudged: Rejudged) -> list[str]:
     """Return one line per comparison function and pair of runners, counting iterations, or outputs for averages."""
-    groups: dict[tuple[str, tuple[str, str]], list[RejudgedRow]] = {}
-    for row in rejudged.rows:
-        groups.setdefault((row.compare, row.runners), []).append(row)
+    groups = grouped(((row.compare, row.runners), row) for row in rejudged.rows)
     lines = []
     for (compare, (first, second)), rows in groups.items():
         is_average = rows[0].iteration is None

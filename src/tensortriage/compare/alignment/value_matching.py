@@ -7,7 +7,6 @@ distant tensors would show with a probability below ``1 - confidence``, over all
 both directions: a tensor whose counterpart is missing has a neighbour, but that neighbour has a nearer one.
 """
 
-import collections
 import dataclasses
 import enum
 import math
@@ -19,6 +18,7 @@ import numpy as np
 from tensortriage.compare.alignment.tensor_fingerprint import PROJECTIONS, Fingerprint
 from tensortriage.errors import UsageError
 from tensortriage.frozen_dataclass import frozen_dataclass
+from tensortriage.values.grouping import grouped
 
 _MATCH_FARTHEST = 0.2
 """Relative difference beyond which nothing is a match, however far the others are."""
@@ -121,11 +121,7 @@ def _usual(found: Mapping[str, ValueMatch]) -> dict[str, ValueMatch]:
 
 
 def _by_count(prints: Mapping[str, Fingerprint]) -> Mapping[int, list[str]]:
-    groups: dict[int, list[str]] = collections.defaultdict(list)
-    for name, print_ in prints.items():
-        if print_.information:
-            groups[print_.count].append(name)
-    return groups
+    return grouped((print_.count, name) for name, print_ in prints.items() if print_.information)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,6 +22,7 @@ from tensortriage.compare.metrics import limit_counts
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.errors import UsageError
 from tensortriage.frozen_dataclass import frozen_dataclass
+from tensortriage.values.grouping import grouped
 
 _logger = logging.getLogger(__name__)
 Setting = float | Mapping[str, float]
@@ -324,9 +325,7 @@ def _rows(array: np.ndarray) -> np.ndarray:
 
 def _farthest(reference: np.ndarray, target: np.ndarray, allowed: int) -> float:
     """Return by how many places a value moved at most; inf for one that is missing from before the last places."""
-    places: dict[object, list[int]] = {}
-    for place, value in enumerate(target.tolist()):
-        places.setdefault(value, []).append(place)
+    places = grouped((value, place) for place, value in enumerate(target.tolist()))
     farthest = 0.0
     for place, value in enumerate(reference.tolist()):
         if found := places.get(value):

@@ -6,6 +6,7 @@ from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import infer_types
+from tensortriage.values.grouping import grouped
 
 
 @collector_paused()
@@ -28,10 +29,7 @@ def inseparable_units(model: Model) -> tuple[tuple[Node, ...], ...]:
         for node in members[1:]:
             first, second = sorted((find(members[0].index), find(node.index)))
             leader[second] = first
-    units: dict[int, list[Node]] = {}
-    for node in graph.nodes:
-        if node.op_type != "Constant" or node.domain:
-            units.setdefault(find(node.index), []).append(node)
+    units = grouped((find(node.index), node) for node in graph.nodes if node.op_type != "Constant" or node.domain)
     return tuple(map(tuple, units.values()))
 
 

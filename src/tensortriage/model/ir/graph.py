@@ -19,6 +19,7 @@ from tensortriage.model.ir.shape_operands import shape_like_values
 from tensortriage.model.ir.specs import tensor_spec
 from tensortriage.model.ir.traversal import captures
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin, read_origin
+from tensortriage.values.grouping import grouped
 from tensortriage.values.spec import ValueSpec
 
 
@@ -214,10 +215,7 @@ def _text(word: object) -> str:
 
 
 def _consumers(nodes: Iterable[Node]) -> dict[str, tuple[Node, ...]]:
-    users: dict[str, list[Node]] = {}
-    for node in nodes:
-        for value in dict.fromkeys(node.uses):
-            users.setdefault(value, []).append(node)
+    users = grouped((value, node) for node in nodes for value in dict.fromkeys(node.uses))
     return {value: tuple(found) for value, found in users.items()}
 
 

@@ -9,6 +9,7 @@ from tensortriage.errors import ModelError
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.ir.display_names import quoted
 from tensortriage.model.ir.traversal import outer_values, top_graphs
+from tensortriage.values.grouping import grouped
 
 
 def sort_nodes(model: ir.Model) -> None:
@@ -57,10 +58,7 @@ def _cycle(graph: ir.Graph | ir.Function) -> ModelError:
 def _circle(graph: ir.Graph | ir.Function) -> list[ir.Node]:
     """Return nodes of one graph of which each uses the one before it, and the first the last; or nothing."""
     before = {id(node): _predecessors(node) for node in graph}
-    users: dict[int, list[ir.Node]] = {}
-    for node in graph:
-        for made in before[id(node)]:
-            users.setdefault(id(made), []).append(node)
+    users = grouped((id(made), node) for node in graph for made in before[id(node)])
     missing = {key: len(made) for key, made in before.items()}
     ready = [node for node in graph if not missing[id(node)]]
     while ready:

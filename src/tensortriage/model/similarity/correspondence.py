@@ -22,6 +22,7 @@ from tensortriage.model.transforms.folded_norms import normalizations, with_fold
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.model.transforms.widen import narrow_nodes, widened
 from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.grouping import grouped
 
 _LEAST_COSINE = 0.3
 _SAME_DIRECTION = 12
@@ -166,11 +167,9 @@ class Correspondence:
     @cached_property
     def _floats(self) -> Mapping[tuple[int, ...], tuple[np.ndarray, ...]]:
         """Float32 constants of the original by their lengths in ascending order."""
-        found: dict[tuple[int, ...], list[np.ndarray]] = {}
-        for name, spec in self.original.graph.constants.items():
-            if spec.dtype is DType.FLOAT:
-                array = self.original.graph.weight(name)
-                found.setdefault(tuple(sorted(array.shape)), []).append(array)
+        graph = self.original.graph
+        arrays = (graph.weight(name) for name, spec in graph.constants.items() if spec.dtype is DType.FLOAT)
+        found = grouped((tuple(sorted(array.shape)), array) for array in arrays)
         return {lengths: tuple(arrays) for lengths, arrays in found.items()}
 
 

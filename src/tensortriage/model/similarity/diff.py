@@ -32,6 +32,7 @@ from tensortriage.model.similarity.node_matching import (
 from tensortriage.model.similarity.structural_hash import tensor_key
 from tensortriage.model.similarity.weight_changes import weight_change
 from tensortriage.model.transforms.rewrite_helpers import is_standard, trains
+from tensortriage.values.grouping import grouped
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import magnitude
 
@@ -70,9 +71,7 @@ class ModelDiff:
     @functools.cached_property
     def at(self) -> Mapping[str, tuple[NodeChange, ...]]:
         """Name of every changed, added or removed node to its difference, rounded constants included."""
-        found: dict[str, list[NodeChange]] = {}
-        for change in self.changes:
-            found.setdefault(change.node, []).append(change)
+        found = grouped((change.node, change) for change in self.changes)
         return {node: tuple(changes) for node, changes in found.items()}
 
     @property
@@ -81,10 +80,8 @@ class ModelDiff:
 
         Constants that are rounded in another way are no difference.
         """
-        reasons: dict[str, list[str]] = {}
-        for change in self.changes:
-            if change.kind is not ChangeKind.WEIGHT_ROUNDED:
-                reasons.setdefault(change.node, []).append(change.reason)
+        changes = (change for change in self.changes if change.kind is not ChangeKind.WEIGHT_ROUNDED)
+        reasons = grouped((change.node, change.reason) for change in changes)
         return {node: ", ".join(found) for node, found in reasons.items()}
 
 

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from tensortriage.model.ir.attributes import constant_tensor
 from tensortriage.model.similarity.structural_hash import NodeKeys, digest, operands, tensor_key
 from tensortriage.model.transforms.rewrite_helpers import is_standard
+from tensortriage.values.grouping import grouped
 
 Pairs = dict[ir.Node, ir.Node]
 
@@ -39,11 +40,8 @@ class Side:
         self.output_keys: dict[ir.Value, str] = {}
         self._contents: dict[ir.Value, str] = {}
         self._operands = {node: operands(node) for node in self.nodes}
-        self._users: dict[ir.Value, list[tuple[ir.Node, int]]] = {}
-        for node, used in self._operands.items():
-            for index, value in enumerate(used):
-                if value is not None:
-                    self._users.setdefault(value, []).append((node, index))
+        uses = ((value, (node, i)) for node, used in self._operands.items() for i, value in enumerate(used))
+        self._users = grouped((value, use) for value, use in uses if value is not None)
         self._signatures = {node: self.keys.signature(node) for node in self.nodes}
 
     def operands(self, node: ir.Node) -> Sequence[ir.Value | None]:
@@ -153,10 +151,7 @@ def _named(nodes: Iterable[ir.Node], key: Callable[[ir.Node], str]) -> dict[ir.N
 
 def _pair_groups(pairs: Pairs, taken: set[ir.Node], left: Mapping[ir.Node, str], right: Mapping[ir.Node, str]) -> None:
     """Pair unpaired nodes of equal key: those of equal name first, the others in order."""
-    groups: dict[str, list[ir.Node]] = {}
-    for node, key in right.items():
-        if node not in taken:
-            groups.setdefault(key, []).append(node)
+    groups = grouped((key, node) for node, key in right.items() if node not in taken)
     left_over: list[tuple[ir.Node, list[ir.Node]]] = []
     for node, key in left.items():
         if node not in pairs and key in groups:

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from tensortriage.engines.base import LARGEST_GROUP, Plan
 from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.values.grouping import grouped
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,10 +51,7 @@ class Groups:
             first, *others = sorted(group, key=place.__getitem__)
             for other in others:
                 unit[root(other)] = root(first)
-        members: dict[str, list[str]] = {}
-        for item in self.items:
-            members.setdefault(root(item), []).append(item)
-        return tuple(tuple(found) for found in members.values())
+        return tuple(map(tuple, grouped((root(item), item) for item in self.items).values()))
 
 
 def groups_of(

@@ -14,6 +14,7 @@ from tensortriage.report.tables import JUDGED, Column, Looks, Table
 from tensortriage.report.terminal.lines import Line
 from tensortriage.report.terminal.table_text import table_lines
 from tensortriage.runs.outcome import OutcomeKind
+from tensortriage.values.grouping import grouped
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, decibel, error_size, magnitude, percent, some, times
 
@@ -56,10 +57,7 @@ def comparison_lines(result: CompareResult, width: int, shown: Shown = Shown()) 
     if result.cuts is not None:
         yield [(result.cuts.in_words(), "yellow")]
     yield from _reference(result)
-    by_target: dict[str, list[FeedComparison]] = {}
-    for item in result.comparisons:
-        by_target.setdefault(item.comparison.target, []).append(item)
-    for target, items in by_target.items():
+    for target, items in grouped((item.comparison.target, item) for item in result.comparisons).items():
         yield from _target(result, target, items, width, shown)
     for found in result.invalid[:MOST_ROWS]:
         words = f"{found.output} of {found.participant} on {found.feed}: {found.nan} NaN, {found.inf} Inf"

@@ -34,6 +34,7 @@ from tensortriage.inputs.files.accuracy_results import (
 from tensortriage.report.run_result import RUN_FORMAT, CompareResult
 from tensortriage.values import serial
 from tensortriage.values.files import read_regular
+from tensortriage.values.grouping import grouped
 
 SIMPLE = "OutputCompareResult"
 DEFAULT_THRESHOLDS = {"L2Result": 1e-5, "CosineSimilarityResult": 0.997, "PsnrResult": 30.0, "SnrResult": 20.0}
@@ -97,11 +98,10 @@ def accuracy_of(result: CompareResult, *, infinities_equal: bool = False) -> tup
     """
     found = []
     for kind in _MEASURED:
-        pairs: dict[str, list[dict[str, AccuracyEntry]]] = {}
-        for item in result.comparisons:
-            rows = item.comparison.rows
-            entries = {row.value: _entry(kind, row.metrics, row.judgement, infinities_equal) for row in rows}
-            pairs.setdefault(item.comparison.target, []).append(entries)
+        pairs = grouped(
+            (each.target, {row.value: _entry(kind, row.metrics, row.judgement, infinities_equal) for row in each.rows})
+            for each in (item.comparison for item in result.comparisons)
+        )
         runners = ((target, result.reference) for target in pairs)  # The second one is the reference of ``simple``.
         found.append(AccuracyResult(tuple(AccuracyPair(names, tuple(pairs[names[0]])) for names in runners)))
     return tuple(found)
