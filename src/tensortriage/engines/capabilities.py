@@ -121,6 +121,20 @@ class VariesBuilds(DeclaredCapability):
         return True
 
 
+class ComputesByRule(RunsOnHardware, VariesBuilds):
+    """Capability of an engine of our own on the CPU: two builds are the same, and two runs."""
+
+    def hardware(self, options: Mapping[str, str]) -> str:
+        """Return ``cpu``."""
+        return "cpu"
+
+    def builds_vary(self, options: Mapping[str, str]) -> bool:
+        """Return False."""
+        return False
+
+    runs_vary = builds_vary
+
+
 class TellsPlan(DeclaredCapability):
     """Capability of an engine: sessions may report their plan at once, without a further build."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tensortriage.engines.base import Availability, Limits, Session
-from tensortriage.engines.capabilities import ReportsPrecision, RunsOnHardware, VariesBuilds
+from tensortriage.engines.capabilities import ComputesByRule, ReportsPrecision
 from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine, open_rewritten
 from tensortriage.engines.onnxruntime.settings import UNOPTIMIZED
@@ -28,7 +28,7 @@ FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2,
 EVERY_FORMAT = (*FORMATS, *BLOCK_FORMATS)
 
 
-class EmulateEngine(ReportsPrecision, RunsOnHardware, VariesBuilds):
+class EmulateEngine(ReportsPrecision, ComputesByRule):
     """The engine ``emulate``: the model with every result rounded, on the CPU, in this process."""
 
     name: ClassVar[str] = "emulate"
@@ -48,18 +48,6 @@ class EmulateEngine(ReportsPrecision, RunsOnHardware, VariesBuilds):
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the format of the results."""
         return read_options(options, self.options).precision("precision", EVERY_FORMAT).value
-
-    def hardware(self, options: Mapping[str, str]) -> str:
-        """Return ``cpu``."""
-        return "cpu"
-
-    def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Return False: everything is computed by rule, so two builds are the same."""
-        return False
-
-    def runs_vary(self, options: Mapping[str, str]) -> bool:
-        """Return False: two runs are the same, too."""
-        return False
 
     def compile(self, model: Path, options: Mapping[str, str]) -> Session:
         """Build the rounding model.

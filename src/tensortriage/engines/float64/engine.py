@@ -23,10 +23,9 @@ import onnx_ir as ir
 from tensortriage.engines.base import Availability, Limits, Plan, Region, Session
 from tensortriage.engines.capabilities import (
     CompilesModels,
+    ComputesByRule,
     ReportsPrecision,
-    RunsOnHardware,
     StreamsResults,
-    VariesBuilds,
 )
 from tensortriage.engines.feed_checks import build_failed, checked_feed, closed, run_failed
 from tensortriage.engines.float64.arithmetic import EXACT, OPTIONS, Arithmetic, read_arithmetic
@@ -64,7 +63,7 @@ _STANDARD = ("", "ai.onnx")
 _DEEPEST_CALL = 64
 
 
-class Float64Engine(ReportsPrecision, RunsOnHardware, VariesBuilds, CompilesModels, StreamsResults):
+class Float64Engine(ReportsPrecision, ComputesByRule, CompilesModels, StreamsResults):
     """The engine ``float64``, in this process."""
 
     name: ClassVar[str] = NAME
@@ -84,18 +83,6 @@ class Float64Engine(ReportsPrecision, RunsOnHardware, VariesBuilds, CompilesMode
     def precision(self, options: Mapping[str, str]) -> str:
         """Return ``fp64``, the format that results are rounded to, or ``fp32`` for the types of the model."""
         return read_arithmetic(read_options(options, self.options)).precision.value
-
-    def hardware(self, options: Mapping[str, str]) -> str:
-        """Return ``cpu``."""
-        return "cpu"
-
-    def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Return False: everything is computed by rule, so two builds are the same."""
-        return False
-
-    def runs_vary(self, options: Mapping[str, str]) -> bool:
-        """Return False: two runs are the same, too."""
-        return False
 
     def compile(self, model: Path, options: Mapping[str, str]) -> "Float64Session":
         """Prepare the model.

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from tensortriage.errors import ModelError
 from tensortriage.model.io.lazy_weights import Hollow
+from tensortriage.model.ir.around_graph import around_graph
 from tensortriage.model.ir.display_names import first_cause, first_line
 
 TRAINING = "tensortriage.training-info"
@@ -66,18 +67,7 @@ def _view(model: ir.Model, hollow: frozenset[str]) -> ir.Model:
         name=graph.name,
         metadata_props=graph.metadata_props,
     )
-    return ir.Model(
-        view,  # type: ignore[arg-type]  # GraphView documents that a model can be made of it
-        ir_version=model.ir_version,
-        producer_name=model.producer_name,
-        producer_version=model.producer_version,
-        domain=model.domain,
-        model_version=model.model_version,
-        doc_string=model.doc_string,
-        functions=tuple(model.functions.values()),
-        metadata_props=model.metadata_props,
-        device_configurations=model.device_configurations,
-    )
+    return around_graph(view, model, model.functions.values(), device_configurations=model.device_configurations)
 
 
 def _stand_in(value: ir.Value) -> ir.Value:

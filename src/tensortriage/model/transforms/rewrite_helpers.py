@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError, UsageError, did_you_mean
+from tensortriage.model.ir.around_graph import around_graph
 from tensortriage.model.ir.attributes import bodies, constant_tensor
 from tensortriage.model.ir.traversal import outer_values, walk_bodies
 from tensortriage.model.model import Model
@@ -139,17 +140,7 @@ def prune_initializers(graph: ir.Graph) -> None:
 def with_graph(model: ir.Model, graph: ir.Graph) -> ir.Model:
     """Return a model like another one around a new graph; of the model-local functions, the called ones are kept."""
     functions = called_functions(model.functions, graph)
-    return ir.Model(
-        graph,
-        ir_version=model.ir_version,
-        producer_name=model.producer_name,
-        producer_version=model.producer_version,
-        domain=model.domain,
-        model_version=model.model_version,
-        doc_string=model.doc_string,
-        functions=[function.clone() for function in functions],
-        metadata_props=dict(model.metadata_props),
-    )
+    return around_graph(graph, model, (function.clone() for function in functions))
 
 
 def called_functions(functions: Mapping[ir.OperatorIdentifier, ir.Function], graph: ir.Graph) -> Sequence[ir.Function]:
