@@ -4,8 +4,9 @@ It is written like a third-party package, with the names of `tensortriage.engine
 and `tensortriage.testing.sdk`.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tensortriage.engines.sdk import on_first_use
 
 if TYPE_CHECKING:
     from tensortriage_testing.contradicting_engine import ContradictingEngine as ContradictingEngine
@@ -25,22 +26,4 @@ if TYPE_CHECKING:
     from tensortriage_testing.simulated.accelerator import SimulatedAccelerator as SimulatedAccelerator
     from tensortriage_testing.varying_engine import VaryingEngine as VaryingEngine
 
-_NAMES = {
-    "contradicting_engine": ("ContradictingEngine",),
-    "decoders": ("gpt2_decoder", "llama_decoder"),
-    "fault": ("Fault", "FaultKind"),
-    "faulty_engine": ("FaultyEngine",),
-    "models": ("conv_net", "encoder", "feed_for", "mlp", "residual_dag", "save_model"),
-    "quantized_models": ("quantized",),
-    "saturating_engine": ("SaturatingEngine",),
-    "simulated.accelerator": ("SimulatedAccelerator",),
-    "varying_engine": ("VaryingEngine",),
-}
-_HOMES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
-__all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = on_first_use(__name__, __file__)

@@ -3,14 +3,11 @@
 Scripts that wrap this engine import `Float64Engine` from here; it is loaded on first use.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-__all__ = ["Float64Engine"]
+from tensortriage.values.first_use import on_first_use
 
+if TYPE_CHECKING:
+    from tensortriage.engines.float64.engine import Float64Engine as Float64Engine
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from tensortriage.engines.float64.engine import Float64Engine
-
-        return Float64Engine
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, __file__)
