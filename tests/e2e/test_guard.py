@@ -55,7 +55,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 ending = guard.start(None)
 if ending is not None:
     sys.exit(ending.code)
-guard.about_to_use_cluster()
+guard.about_to(guard.CLUSTER)
 try:
     print("there", flush=True)
     time.sleep(600)

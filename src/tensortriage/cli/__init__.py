@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cause = KeyboardInterrupt() if _interrupted.is_set() else error
         if debug and not isinstance(cause, click.ClickException | click.Abort | KeyboardInterrupt):
             raise
-        guard.about_to_tell()
+        guard.about_to(guard.TELLING)
         code = tell(problem_of(cause), as_json="--json" in ours, prefix=dialect.last_spoken().mark)
     code = dialect.last_spoken().exit_code(words, code, cause)
     finish(code)

@@ -52,7 +52,7 @@ def command(
         @functools.wraps(function)
         def callback(**values: Any) -> object:
             if values.get("cluster"):
-                guard.about_to_use_cluster()
+                guard.about_to(guard.CLUSTER)
             if before is not None:
                 before(values)
             return function(**taken(OptionPart(function), values), as_json=values["as_json"])

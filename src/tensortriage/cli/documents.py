@@ -48,7 +48,7 @@ def answer(found: object, lines: "Iterable[Line]", *, as_json: bool) -> None:
 def begin() -> None:
     """Note that standard output has a document from now on."""
     _begun.append("document")
-    guard.about_to_answer()
+    guard.about_to(guard.ANSWERING)
 
 
 def begun() -> bool:

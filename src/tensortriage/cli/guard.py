@@ -35,9 +35,9 @@ STALE_SECONDS = 60.0
 """Seconds after which a folder without a lock is stale; before, its owner may be about to lock it."""
 SCRATCH = "triage-run-"
 _shared: list[mmap.mmap] = []  # in the child: memory shared with its parent, for its progress
-_TELLING, _ANSWERING, _CODE, _CLUSTER, _WRITES = range(5)
+TELLING, ANSWERING, _CODE, CLUSTER, WRITES = range(5)
 """Places in the shared memory: an end is being reported, stdout has a document, the exit code plus one, a cluster is
-used, an interruption leaves a file."""
+used, which takes time to shut down, an interruption leaves a file."""
 _PR_SET_PDEATHSIG = 1
 _FROM_TERMINAL = 128  # SI_KERNEL: the terminal sent it, to the child as well
 _CRASHES = frozenset(getattr(signal, name, -1) for name in ("SIGSEGV", "SIGFPE", "SIGBUS", "SIGILL", "SIGABRT"))
@@ -69,7 +69,7 @@ class Ending:
     def with_shared(self, shared: mmap.mmap) -> "Ending":
         """Return the ending with the child's own account: a settled exit code counts, whatever a library did later."""
         code = shared[_CODE] - 1 if shared[_CODE] else self.code
-        return dataclasses.replace(self, code=code, told=bool(shared[_TELLING]), answered=bool(shared[_ANSWERING]))
+        return dataclasses.replace(self, code=code, told=bool(shared[TELLING]), answered=bool(shared[ANSWERING]))
 
 
 NO_MEMORY = "no-memory"
@@ -120,24 +120,9 @@ def is_child() -> bool:
     return bool(_shared)
 
 
-def about_to_tell() -> None:
-    """Notify the parent that this process reports how the command ended."""
-    _share(_TELLING, 1)
-
-
-def about_to_answer() -> None:
-    """Notify the parent that standard output is about to have a document."""
-    _share(_ANSWERING, 1)
-
-
-def about_to_use_cluster() -> None:
-    """Notify the parent that there is a cluster to shut down, which takes time."""
-    _share(_CLUSTER, 1)
-
-
-def about_to_leave_work() -> None:
-    """Notify the parent that this process writes its results when it is interrupted."""
-    _share(_WRITES, 1)
+def about_to(event: int) -> None:
+    """Notify the parent of what this process is about to do: `TELLING`, `ANSWERING`, `CLUSTER` or `WRITES`."""
+    _share(event, 1)
 
 
 def settle(code: int) -> None:
@@ -182,8 +167,8 @@ def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None, shar
                 cause = NO_MEMORY
             return Ending(None, -code, cause)
         if info is not None and info.si_signo != signal.SIGCHLD:
-            grace = CLUSTER_GRACE_SECONDS if shared[_CLUSTER] else GRACE_SECONDS
-            grace = WRITING_GRACE_SECONDS if shared[_WRITES] else grace
+            grace = CLUSTER_GRACE_SECONDS if shared[CLUSTER] else GRACE_SECONDS
+            grace = WRITING_GRACE_SECONDS if shared[WRITES] else grace
             signals, deadline = info.si_signo, deadline or time.monotonic() + grace
             if info.si_code != _FROM_TERMINAL:
                 os.kill(child, info.si_signo)

@@ -46,8 +46,8 @@ def is_done():
 
 
 def tells():
-    guard.about_to_tell()
-    guard.about_to_answer()
+    guard.about_to(guard.TELLING)
+    guard.about_to(guard.ANSWERING)
     os._exit(1)
 
 
@@ -66,8 +66,8 @@ def is_stubborn():
     passes_on(signal.SIGTERM)
 
 
-def leaves(share):
-    share()
+def leaves(event):
+    guard.about_to(event)
     signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), os._exit(8)))
     passes_on(signal.SIGTERM)
 
@@ -90,8 +90,8 @@ WAYS = {
     "kills itself": (lambda: os.kill(os.getpid(), signal.SIGTERM), None),
     "hears": (lambda: passes_on(signal.SIGHUP), None),
     "is stubborn": (is_stubborn, None),
-    "leaves a cluster": (lambda: leaves(guard.about_to_use_cluster), None),
-    "leaves a file": (lambda: leaves(guard.about_to_leave_work), None),
+    "leaves a cluster": (lambda: leaves(guard.CLUSTER), None),
+    "leaves a file": (lambda: leaves(guard.WRITES), None),
     "says its folder": (says_its_folder, None),
 }
 found = {}

@@ -24,7 +24,7 @@ SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
 
 def search_and_show(request: PrecisionRequest, *, as_json: bool) -> NoReturn:
     """Search with progress lines, show the result and exit."""
-    guard.about_to_leave_work()
+    guard.about_to(guard.WRITES)
     teller = Teller(err=as_json)
     with contextlib.closing(teller):
         plan = find_precision(request, listener=teller)
