@@ -292,22 +292,15 @@ def _array(value: Any, name: str, script: Script, wrong: Callable[[Script, str],
     return array
 
 
-def _not_feed(script: Script, found: str) -> AdapterError:
-    return AdapterError(
-        AdapterFailure.DATA,
-        "{}: {}".format(script, found),
-        "script-not-feed",
-        "yield dicts from input name to array, or tuples in the order of the inputs, one per sample",
-    )
+def _refusal(slug: str, cure: str) -> Callable[[Script, str], AdapterError]:
+    return lambda script, found: AdapterError(AdapterFailure.DATA, "{}: {}".format(script, found), slug, cure)
 
 
-def _not_arrays(script: Script, found: str) -> AdapterError:
-    return AdapterError(
-        AdapterFailure.DATA,
-        "{}: {}".format(script, found),
-        "script-not-outputs",
-        "return a dict from output name to array",
-    )
+_not_feed = _refusal(
+    slug="script-not-feed",
+    cure="yield dicts from input name to array, or tuples in the order of the inputs, one per sample",
+)
+_not_arrays = _refusal(slug="script-not-outputs", cure="return a dict from output name to array")
 
 
 def _call(script: Script, action: Callable[[], Any]) -> Any:
