@@ -68,7 +68,7 @@ def blame(
     """
     good, bad = closest(trials)
     right, wrong = _by_layer(good), _by_layer(bad)
-    differing = tuple(layer for layer in wrong if layer in right and _differ(right[layer], wrong[layer]))
+    differing = tuple(layer for layer in wrong if layer in right and right[layer].label != wrong[layer].label)
     if not differing:
         return TacticBlame(
             reason="a good and a bad build made the same choices: the cause is not among the reported tactics"
@@ -136,7 +136,3 @@ def _unsteady(
 
 def _by_layer(trial: BuildTrial) -> dict[str, Choice]:
     return {choice.layer: choice for choice in trial.choices}
-
-
-def _differ(one: Choice, other: Choice) -> bool:
-    return one.label != other.label

@@ -148,7 +148,7 @@ def _read(options: Sequence[Option], values: Mapping[str, Any], kind: Any, defau
         return tuple(map(resolved(option.each), word))
     if option.read is not None:
         return resolved(option.read)(word)
-    return kind_of(kind)(word) if _enum(kind) else word
+    return kind_of(kind)(word) if issubclass(kind_of(kind), enum.Enum) else word
 
 
 def target_missing(model: Path | None) -> UsageError:
@@ -174,10 +174,6 @@ def kind_of(annotation: Any) -> type:
     return annotation if known else str
 
 
-def _enum(annotation: Any) -> bool:
-    return issubclass(kind_of(annotation), enum.Enum)
-
-
 def _parameter(option: Option, kind: Any, default: Any, heading: str) -> click.Parameter:
     shown, key = _shown(default), option.key
     usual = {} if shown is None else {"default": shown}  # None is a default to click, with which nothing is missing
@@ -192,7 +188,7 @@ def _parameter(option: Option, kind: Any, default: Any, heading: str) -> click.P
             "type": _type(option, kind),
             "metavar": option.metavar or None,
             "required": option.needed,
-            "multiple": option.many or _many(kind),
+            "multiple": option.many or typing.get_origin(kind) in (tuple, Sequence),
             "show_default": shown not in (None, ""),
             **usual,
         }
@@ -207,10 +203,6 @@ def _shown(default: Any) -> Any:
     if isinstance(default, enum.Enum):
         return default.value
     return default if isinstance(default, str | int | float | Path) and not isinstance(default, bool) else None
-
-
-def _many(kind: Any) -> bool:
-    return typing.get_origin(kind) in (tuple, Sequence)
 
 
 def _type(option: Option, annotation: Any) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.engines.sdk import ChecksOptions, EngineError, EngineSpec, RunsNetworks, create
-from tensortriage_engines.conformance.models import Example, examples
+from tensortriage_engines.conformance.models import examples
 from tensortriage_engines.conformance.suite import TOLERANCE
 
 
@@ -33,7 +33,7 @@ def try_out(engine: str, target: str, python: str) -> None:
             spec = EngineSpec(engine, {**options, "worker": python})
             path, _ = made.export(spec.options, folder / "network", exporter="dynamo")
         else:
-            example = _example()
+            example = next(example for example in examples() if example.name == "conv")
             spec, path, feed = EngineSpec.parse(target), example.save(folder), example.feeds[0]
             (wanted,) = example.expected(feed).values()
         if isinstance(made, ChecksOptions):
@@ -44,7 +44,3 @@ def try_out(engine: str, target: str, python: str) -> None:
         raise EngineError(
             "it gives wrong numbers for a small Conv", slug="environment-failed", cure="use another release"
         )
-
-
-def _example() -> Example:
-    return next(example for example in examples() if example.name == "conv")

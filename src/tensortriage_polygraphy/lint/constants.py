@@ -118,7 +118,7 @@ def _beyond(subject: LintSubject, node: Node, value: str, number: float) -> Iter
             "mask-beyond-range",
             node,
             f"{magnitude(number)} is {sign}Inf in {precision.value}, which ends at "
-            f"{magnitude(_largest(precision), 5)}; {effect}",
+            f"{magnitude(float(precision.dtype.finfo.max), 5)}; {effect}",
             "use -1e4 for a mask" if number < 0 else f"keep '{node.name}' in fp32, or scale the constant down",
             severity=subject.aims.severity_in(precision) if multiplied else Severity.HINT,
             value=value,
@@ -146,7 +146,3 @@ def _not_a_number(subject: LintSubject) -> Iterator[LintFinding]:
 def _rounded(number: float, precision: Precision) -> float:
     with np.errstate(over="ignore", under="ignore"):
         return float(np.float32(number).astype(precision.dtype.numpy).astype(np.float32))
-
-
-def _largest(precision: Precision) -> float:
-    return float(precision.dtype.finfo.max)

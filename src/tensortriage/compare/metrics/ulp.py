@@ -22,7 +22,7 @@ def coarser(reference: np.dtype[Any], target: np.dtype[Any]) -> np.dtype[Any] | 
     """Return the floating type with the larger epsilon, the component type for complex ones, None without floats."""
     floats = [_component(dtype) for dtype in (reference, target)]
     known = [dtype for dtype in floats if dtype is not None]
-    return max(known, key=lambda dtype: (_epsilon(dtype), dtype.name)) if known else None
+    return max(known, key=lambda dtype: (float(DType.from_numpy(dtype).finfo.eps), dtype.name)) if known else None
 
 
 def max_distance(reference: np.ndarray, target: np.ndarray, dtype: np.dtype[Any]) -> float:
@@ -73,10 +73,6 @@ def _component(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     if dtype.kind == "c":
         return np.dtype(f"f{dtype.itemsize // 2}")
     return dtype.newbyteorder("=") if dtype.kind not in "USO" and DType.from_numpy(dtype).is_float else None
-
-
-def _epsilon(dtype: np.dtype[Any]) -> float:
-    return float(DType.from_numpy(dtype).finfo.eps)
 
 
 def _rounded(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:

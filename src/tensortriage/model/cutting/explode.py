@@ -114,16 +114,11 @@ class _Freezer:
     def __call__(self, value: ir.Value, user: ir.Node, index: int) -> np.ndarray | None:
         """Return the constant for one use of a value, or None when the use carries data."""
         name = value.name or ""
-        if name not in self._values or value.is_initializer() or _makes_constant(value):
+        if name not in self._values or value.is_initializer() or is_standard(value.producer(), "Constant"):
             return None
         operand = index in shape_positions(user.op_type, user.domain)
         computes_shape = all(made.name in self._shape_like for made in user.outputs if made.name)
         return self._values[name] if operand or (computes_shape and name in self._shape_like) else None
-
-
-def _makes_constant(value: ir.Value) -> bool:
-    producer = value.producer()
-    return is_standard(producer, "Constant")
 
 
 def _together(groups: Sequence[Sequence[ir.Node]], types: Mapping[ir.Value, ir.TypeProtocol]) -> list[list[ir.Node]]:

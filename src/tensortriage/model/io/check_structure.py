@@ -86,7 +86,7 @@ def _check_nodes(
     for node in nodes:
         repeated = next((name for name in node.output if name and name in scopes[-1]), "")
         if repeated:
-            first = _maker(nodes, repeated)
+            first = next((node for node in nodes if repeated in node.output), None)
             raise _made_twice(repeated, None if first is node else first, node, where)
         _define(scopes[-1], filter(None, node.output), "output", where)
     for node in nodes:
@@ -131,10 +131,6 @@ def _define(names: set[str], new: Iterable[str], what: str, where: str) -> None:
                 cure="give every value one name and one definition: export the model again",
             )
         names.add(name)
-
-
-def _maker(nodes: Sequence[onnx.NodeProto], value: str) -> onnx.NodeProto | None:
-    return next((node for node in nodes if value in node.output), None)
 
 
 def _made_twice(value: str, first: onnx.NodeProto | None, second: onnx.NodeProto, where: str) -> ModelError:

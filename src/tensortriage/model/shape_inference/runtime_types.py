@@ -68,11 +68,7 @@ def runtime_results(node: ir.Node, fed: Sequence[ir.TypeProtocol | None]) -> lis
     if node.domain != RUNTIME_DOMAIN:
         return None
     if op == "QGemm":  # in integers where there is a scale of the result
-        return [of(8) or _UINT8 if _given(node, 7) else _FLOAT]
+        return [of(8) or _UINT8 if len(node.inputs) > 7 and node.inputs[7] is not None else _FLOAT]
     if op in _RESULTS:
         return [of(kind) if isinstance(kind, int) else kind for kind in _RESULTS[op]][: len(node.outputs)]
     return None
-
-
-def _given(node: ir.Node, index: int) -> bool:
-    return index < len(node.inputs) and node.inputs[index] is not None

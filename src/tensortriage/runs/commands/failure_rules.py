@@ -67,7 +67,7 @@ class Rules:
         code = finished.code
         if code is None:
             return Ruling(None, "timeout", f"took longer than {finished.seconds:.0f} s and was killed")
-        ended = _ended(code)
+        ended = f"exit code {code}" if code >= 0 else f"signal {-code}"
         found = finished.printed.matched
         pattern = next((p for p in self.fail_patterns if p in found), None)
         if code in self.ignore_codes:
@@ -82,10 +82,6 @@ class Rules:
         if pattern is not None:
             return Ruling(True, "failed", f"{ended}; its output contains '{pattern}'")
         return Ruling(named or code != 0, "failed" if named else ended if code else "", ended)
-
-
-def _ended(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
