@@ -62,6 +62,17 @@ def test_a_contract_about_libraries_covers_every_package(contract, free):
     assert names - {"__init__"} - free <= covered
 
 
+@pytest.mark.parametrize("package", PACKAGES[1:-1], ids=lambda package: package.name)
+def test_the_architecture_page_names_what_a_package_beside_the_core_imports(package):
+    text = (ROOT / "docs" / "development" / "architecture.md").read_text()
+    (row,) = [line for line in text.splitlines() if line.startswith(f"| [`{package.name}`]")]
+    nodes = (node for file in package.rglob("*.py") for node in ast.walk(ast.parse(file.read_text())))
+    found = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    others = {name if name.startswith("tensortriage.") else name.partition(".")[0] for name in found} - {package.name}
+    named = set(re.findall(r"`(tensortriage[.\w]*)`", row.rpartition(" | ")[2]))
+    assert {name for name in others if re.match("tensortriage[._]", name)} == named
+
+
 OWN_TO_RUNS = {
     "tensortriage.runs.observation.runner": None,
     "tensortriage.runs.observation.asking": None,
