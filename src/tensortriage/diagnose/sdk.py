@@ -14,10 +14,10 @@ from tensortriage.compare.judgement.within import is_suspect_ratio as is_suspect
 from tensortriage.compare.measured import difference_in_kind as difference_in_kind
 from tensortriage.compare.metrics.tensor_metrics import measure as measure
 from tensortriage.compare.patterns.error_view import lay_out as lay_out
-from tensortriage.compare.patterns.misplaced import order_words as order_words
 from tensortriage.compare.patterns.misplaced import reversed_along as reversed_along
 from tensortriage.compare.patterns.misplaced import swapped as swapped
 from tensortriage.compare.patterns.narrower_format import narrowed as narrowed
+from tensortriage.compare.patterns.reordered import order_words as order_words
 from tensortriage.compare.patterns.stored_type import EQUAL_IN_FP32 as EQUAL_IN_FP32
 from tensortriage.compare.patterns.stored_type import rms_error as rms_error
 from tensortriage.compare.patterns.stored_type import stored_type as stored_type

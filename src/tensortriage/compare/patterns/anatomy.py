@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.compare.patterns import misplaced, narrower_format, narrower_numbers, value_relations
+from tensortriage.compare.patterns import misplaced, narrower_format, narrower_numbers, reordered, value_relations
 from tensortriage.compare.patterns.blocked_layout import blocked
 from tensortriage.compare.patterns.error_places import nonfinite, places, spread_words
 from tensortriage.compare.patterns.error_view import Specimen, lay_out
@@ -211,8 +211,8 @@ def _questions(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator
     yield lambda: misplaced.reversed_order(probe)
     yield lambda: misplaced.transposed(probe)
     yield lambda: blocked(probe)
-    yield lambda: misplaced.reordered(specimen)
-    yield lambda: misplaced.permuted(specimen)
+    yield lambda: reordered.reordered(specimen)
+    yield lambda: reordered.permuted(specimen)
     if numeric:
         yield lambda: value_relations.scaled_slices(specimen)
 

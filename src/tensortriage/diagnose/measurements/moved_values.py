@@ -14,7 +14,7 @@ from tensortriage.compare.alignment.align import by_value
 from tensortriage.compare.alignment.value_matching import Relation
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.compare.patterns import misplaced
+from tensortriage.compare.patterns import misplaced, reordered
 from tensortriage.compare.patterns.anatomy import dissect
 from tensortriage.compare.patterns.blocked_layout import blocked
 from tensortriage.compare.patterns.error_view import lay_out
@@ -55,8 +55,8 @@ def moved(reference: np.ndarray, target: np.ndarray, *, floor: float = 0.0) -> P
         lambda: misplaced.reversed_order(probe),
         lambda: misplaced.transposed(probe),
         lambda: blocked(probe),
-        lambda: misplaced.reordered(specimen),
-        lambda: misplaced.permuted(specimen),
+        lambda: reordered.reordered(specimen),
+        lambda: reordered.permuted(specimen),
     )
     return next((found for question in questions if (found := question()) and other_order(found)), None)
 

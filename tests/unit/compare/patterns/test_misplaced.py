@@ -8,13 +8,12 @@ from tensortriage.compare.patterns.misplaced import (
     Probe,
     axis_orders,
     inverse,
-    permuted,
-    reordered,
     reversed_order,
     shifted,
     stale,
     transposed,
 )
+from tensortriage.compare.patterns.reordered import permuted, reordered
 
 RANDOM = np.random.default_rng(0)
 ARRAY = RANDOM.standard_normal((6, 8, 10)).astype(np.float32)
@@ -68,30 +67,6 @@ def test_another_memory_order_under_the_shape_of_the_original():
     found = transposed(probe(image, image.transpose(0, 2, 3, 1).reshape(image.shape)))
     assert found.slug == "layout"
     assert "NHWC data read as NCHW" in found.sentence
-
-
-@pytest.mark.parametrize(
-    ("sources", "slug", "words"),
-    [
-        ([1, 2, 3, 4, 5, 6, 7, 0], "reordering", "rotated by -1"),
-        ([0, 4, 1, 5, 2, 6, 3, 7], "reordering", "interleaved: 2 groups of 4"),
-        ([0, 1, 2, 3, 4, 5, 6, 6], "duplicate", "index 7 of 8 hold copies of index 6 of 8"),
-        ([0, 2, 1, 3, 4, 5, 7, 6], "reordering", "in another order: 1 holds 2, 2 holds 1"),
-    ],
-)
-def test_slices_in_another_order(sources, slug, words):
-    array = RANDOM.standard_normal((8, 30)).astype(np.float32)
-    found = reordered(pair(array, array[sources]))
-    assert (found.slug, found.evidence["axis"]) == (slug, 0)
-    assert words in found.sentence
-
-
-def test_values_in_wrong_places_within_each_row():
-    rows = RANDOM.standard_normal((6, 80)).astype(np.float32)
-    found = permuted(pair(rows, RANDOM.permuted(rows, axis=1)))
-    assert found.slug == "permutation"
-    assert "within each index of axis 0" in found.sentence
-    assert "within" not in permuted(pair(rows, RANDOM.permuted(rows.reshape(-1)).reshape(rows.shape))).sentence
 
 
 def test_another_tensor_in_the_wrong_elements():
