@@ -11,7 +11,7 @@ import logging
 import math
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,20 @@ import onnx_ir as ir
 from tensortriage.errors import ModelError
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.io.lazy_weights import lacks_numbers
-from tensortriage.model.ir.attributes import bodies, constant_tensor
+from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.ir.display_names import first_line
 from tensortriage.model.ir.node_names import restorer_of_names
 from tensortriage.model.ir.traversal import all_graphs, all_nodes
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes
-from tensortriage.model.transforms.constant_nodes import lift_constant
+from tensortriage.model.transforms.around_folding import (
+    constant_names,
+    constants_to_initializers,
+    drop_provenance,
+    give_range_scalars,
+    inherit_names,
+    undeclare_initializers,
+)
 from tensortriage.model.transforms.rewrite_helpers import Names, initializer, is_standard
 from tensortriage.model.transforms.unused_removal import clean_in_place
 
@@ -41,13 +48,11 @@ _WRITTEN_FOR = {"ConcatFromSequence": 13, "SplitToSequence": 18}
 """Operators that onnxscript 0.7 replaces by others in the form of this opset, whichever opset the model has."""
 
 _HIDDEN = "tensortriage.hidden"
-_FOLDED_FROM = "pkg.onnxscript.optimizer.folded_from"
 _BLOWN_UP = frozenset({"ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})
 """Operators whose result can be far larger than their operands: not folded while the size is unknown."""
 
 _UNLIMITED = 1 << 62
 _WIDEST = 16
-_IR_WITH_CONSTANTS = 4
 _DEFAULT_RESULT_BYTES = 1 << 30
 _DEFAULT_PASSES = 10
 _FAILED_NODE = re.compile(r"folding for node (['\"])(.*)\1 \(")
@@ -116,9 +121,9 @@ class _Folding:
         before = set(all_nodes(self._model))
         makers = {value.name or "": node.name for node in before for value in node.outputs}
         own = {node.name for node in before if node.name}
-        constant = _constant_names(self._model)
+        constant = constant_names(self._model)
         restore = restorer_of_names(self._model)
-        declare = _undeclare_initializers(self._model)
+        declare = undeclare_initializers(self._model)
         functions = self._other_functions()
         for key in functions:
             del self._model.functions[key]
@@ -138,14 +143,14 @@ class _Folding:
             self._model.opset_imports.pop(_HIDDEN, None)
         for key, function in functions.items():
             self._model.functions[key] = function
-        _constants_to_initializers(self._model, before)
+        constants_to_initializers(self._model, before)
         restore()
-        _inherit_names(self._model, own, makers)
+        inherit_names(self._model, own, makers)
         declare()
         for graph in all_graphs(self._model):
-            _drop_provenance(graph)
+            drop_provenance(graph)
         _fold_several_results(self._model, self._decide)
-        _give_range_scalars(self._model, constant)
+        give_range_scalars(self._model, constant)
         clean_in_place(self._model)
 
     def _fold(self) -> None:
@@ -251,81 +256,6 @@ def _given_shape(node: ir.Node) -> tuple[int, ...] | None:
         shape = [1] * (len(own) - len(shape)) + shape
         return tuple(map(max, own, shape))
     return tuple(shape)
-
-
-def _undeclare_initializers(model: ir.Model) -> Callable[[], None]:
-    """Take initializers off the inputs of a model of IR version 3 or lower; return a function that restores all inputs.
-
-    These versions demand that every initializer is an input as well, so it says nothing; since version 4 it says that
-    the caller may replace it, and what may be replaced is not constant (onnx/docs/IR.md).
-    """
-    if model.ir_version >= _IR_WITH_CONSTANTS:
-        return lambda: None
-    graph = model.graph
-    before = list(graph.inputs)
-    real = {value for value in before if not value.is_initializer()}
-    for value in [value for value in before if value.is_initializer()]:
-        graph.inputs.remove(value)
-
-    def declare() -> None:
-        constants = set(graph.initializers.values())
-        kept = [value for value in before if value in constants or value in real]
-        new = [value for value in graph.initializers.values() if value not in set(before)]
-        graph.inputs.clear()
-        graph.inputs.extend([*kept, *new])
-
-    return declare
-
-
-def _constants_to_initializers(model: ir.Model, before: set[ir.Node]) -> None:
-    """Turn the Constant nodes that folding made into initializers: some have a form that only opset 12 introduced."""
-    for graph in all_graphs(model):
-        for node in [node for node in graph if node not in before]:
-            lift_constant(graph, node)
-
-
-def _constant_names(model: ir.Model) -> set[str]:
-    """Return the names of the initializers and of the outputs of Constant nodes, in all graphs."""
-    found = {name for graph in all_graphs(model) for name in graph.initializers}
-    return found | {node.outputs[0].name or "" for node in all_nodes(model) if constant_tensor(node) is not None}
-
-
-def _give_range_scalars(model: ir.Model, constant_before: set[str]) -> None:
-    """Feed Range scalars where folding made an operand a constant of shape [1].
-
-    Exporters write such operands, ONNX's own AffineGrid among them. ONNX Runtime accepts them as long as it does not
-    know their rank, which a constant gives away. Other users of the constant keep its shape, and what was constant
-    before is left as the file has it.
-    """
-    names = Names(model.graph)
-    for graph in all_graphs(model):
-        for node in [node for node in graph if is_standard(node, "Range")]:
-            for index, value in enumerate(node.inputs):
-                if value is None or value.name in constant_before or value.const_value is None:
-                    continue
-                array = value.const_value.numpy()
-                if array.shape == (1,):
-                    scalar = initializer(names.fresh(f"scalar::{value.name}"), array.reshape(()))
-                    graph.register_initializer(scalar)
-                    node.replace_input_with(index, scalar)
-
-
-def _inherit_names(model: ir.Model, own: Collection[str], makers: Mapping[str, str | None]) -> None:
-    """Give a node without a name of its own the name of the node whose result it makes now, so that a user finds it.
-
-    These are the nodes that take the place of others, and unnamed ones of a branch that takes the place of its If.
-    """
-    used = {node.name for node in all_nodes(model)}
-    for node in all_nodes(model):
-        old = next((makers[name] for v in node.outputs if (name := v.name or "") in makers), None)
-        if node.name not in own and old and old not in used:
-            node.name = old
-            used.add(old)
-
-
-def _drop_provenance(graph: ir.Graph) -> None:
-    for value in (*graph.initializers.values(), *(v for node in graph for v in node.outputs)):
-        value.metadata_props.pop(_FOLDED_FROM, None)
 
 
 def _fold_several_results(model: ir.Model, decide: Callable[[ir.Node], bool | None]) -> None:
