@@ -8,7 +8,7 @@ from functools import partial
 
 from tensortriage.diagnose.climb import climb
 from tensortriage.diagnose.floors_ahead import floors_ahead
-from tensortriage.diagnose.measurements.outputs import output_rows
+from tensortriage.diagnose.measurements.output_rows import output_rows
 from tensortriage.diagnose.rungs.other_model.other_file import with_other_file
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import Layers, Outputs

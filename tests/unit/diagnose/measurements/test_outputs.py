@@ -1,7 +1,5 @@
 """Outputs against the reference's: what cannot be compared, what is judged by which limit, and what is worst."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -18,11 +16,9 @@ from tensortriage.diagnose.measurements.outputs import (
     judge,
     measured_outputs,
     output_floors,
-    output_rows,
     with_decided,
     worst_result,
 )
-from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed, Origin
 
@@ -166,25 +162,3 @@ def test_decisions_are_followed_where_the_user_gives_no_tolerance(investigate, t
     found = deployed(inv, inv.question.feeds[0])
     assert (found.decided is None) is (tolerance is not None)
     assert bool(found.judged) is (tolerance is not None)
-
-
-def test_a_row_shows_the_feed_on_which_its_output_is_worst(investigate):
-    inv = investigate(MODEL, {"x": X}, {"x": -X}, target="faulty:kind=scale,node=work,amount=1.01,length=3")
-    floors = output_floors(inv)
-    results = tuple(judge(inv, feed, deployed(inv, feed), floors) for feed in inv.question.feeds)
-    verdict = Conclusion(VerdictKind.LOCAL_FAULT, 1.0, "")
-    rows = {row.name: row for row in output_rows(results, inv, verdict)}
-    assert (rows["y"].dtype, rows["y"].shape, rows["y"].within) == ("float32", (2, 3), False)
-    assert rows["y"].sqnr_db == pytest.approx(40.0, abs=0.01)  # -20 log10(0.01)
-    assert rows["y"].floor == floors.fp32["y"]
-    assert rows["y"].feed == max(results, key=lambda each: each.errors["y"]).feed.name
-    assert not rows["y"].needs_sentence
-    assert (rows["n"].sqnr_db, rows["n"].relative_rms_error, rows["n"].floor) == (None, None, None)
-    assert (rows["n"].max_abs_error, rows["n"].needs_sentence, rows["n"].within) == (0.0, True, True)
-    assert (rows["y"].allowed_by, rows["n"].allowed_by) == ("", "order-of-sums")
-    explained = Conclusion(VerdictKind.ROUNDING, 1.0, "", allowed_by=("fp16-accumulator", "winograd"))
-    row = next(row for row in output_rows(results, inv, explained) if row.name == "y")
-    assert (row.within, row.allowed_by) == (True, "fp16-accumulator+winograd")
-    lost = dataclasses.replace(explained, lost=True)
-    assert not next(row for row in output_rows(results, inv, lost) if row.name == "y").within
-    assert output_rows((), inv, verdict) == ()
