@@ -8,8 +8,9 @@ import onnx
 from onnx import numpy_helper
 
 from tensortriage.engines.base import Availability
-from tensortriage.engines.capabilities import AnswersQuestions, ArrangesFiles, ReportsPrecision
+from tensortriage.engines.capabilities import ArrangesFiles, ReportsPrecision
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
+from tensortriage.engines.session_capabilities import AnswersQuestions
 
 
 class StoredFile(ArrangesFiles, ReportsPrecision):

@@ -36,6 +36,7 @@ from tensortriage.engines.process.isolated import installed as installed
 from tensortriage.engines.process.model_terms import ModelTerms as ModelTerms
 from tensortriage.engines.process.rebuilt_session import RebuiltSession as RebuiltSession
 from tensortriage.engines.registry import create as create
+from tensortriage.engines.session_capabilities import *  # noqa: F403
 from tensortriage.engines.spec import HARDWARE as HARDWARE
 from tensortriage.engines.spec import EngineSpec as EngineSpec
 from tensortriage.errors import BuildFailed as BuildFailed

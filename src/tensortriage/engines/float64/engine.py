@@ -21,12 +21,7 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.engines.base import Availability, Limits, Plan, Region, Session
-from tensortriage.engines.capabilities import (
-    CompilesModels,
-    ComputesByRule,
-    ReportsPrecision,
-    StreamsResults,
-)
+from tensortriage.engines.capabilities import CompilesModels, ComputesByRule, ReportsPrecision, StreamsResults
 from tensortriage.engines.feed_checks import build_failed, checked_feed, closed, run_failed
 from tensortriage.engines.float64.arithmetic import EXACT, OPTIONS, Arithmetic, read_arithmetic
 from tensortriage.engines.float64.interpreter import CONTROL_FLOW, Fetch, NodeFailed, Program, ProgramStep, run

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensortriage.engines.capabilities import FedOtherwise
 from tensortriage.engines.feed_checks import checked_feed
 from tensortriage.engines.process.isolated import IsolatedSession
 from tensortriage.engines.process.rebuilt_session import RebuiltSession
+from tensortriage.engines.session_capabilities import FedOtherwise
 from tensortriage.errors import BuildFailed
 from tensortriage.values.spec import ValueSpec
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from tensortriage.engines.base import Availability, Choice, Limits, Plan, Region
-from tensortriage.engines.capabilities import BoundsRuns, FedOtherwise, TellsTactics
 from tensortriage.engines.feed_checks import checked_feed, closed
 from tensortriage.engines.process.asked_builds import AskedBuild, told
 from tensortriage.engines.process.conversation import Conversation, wrong_outputs
@@ -26,6 +25,7 @@ from tensortriage.engines.process.gpus import own_gpus
 from tensortriage.engines.process.interpreters import check_interpreter
 from tensortriage.engines.process.model_terms import AS_REPORTED, ModelTerms, SessionEnds
 from tensortriage.engines.process.workers import lease
+from tensortriage.engines.session_capabilities import BoundsRuns, FedOtherwise, TellsTactics
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.exchange import Item

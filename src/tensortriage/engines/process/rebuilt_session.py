@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tensortriage.engines.capabilities import BoundsRuns, BuildsWhenFed
 from tensortriage.engines.feed_checks import closed
 from tensortriage.engines.process.isolated import IsolatedSession
+from tensortriage.engines.session_capabilities import BoundsRuns, BuildsWhenFed
 from tensortriage.values.spec import ValueSpec
 
 

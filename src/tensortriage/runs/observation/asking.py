@@ -10,7 +10,13 @@ from tensortriage.compare.judgement.within import is_suspect_ratio
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.base import Session
-from tensortriage.engines.capabilities import AnswersQuestions, BoundsRuns, FedOtherwise, KnowsSomeValues, TellsTactics
+from tensortriage.engines.session_capabilities import (
+    AnswersQuestions,
+    BoundsRuns,
+    FedOtherwise,
+    KnowsSomeValues,
+    TellsTactics,
+)
 from tensortriage.runs.observation.answers import AnswerStore
 from tensortriage.runs.observation.capture import capture
 from tensortriage.runs.observation.experiment import (

@@ -15,8 +15,9 @@ from typing import Self
 
 import numpy as np
 
-from tensortriage.engines.capabilities import Observes, ShowsValues, StreamsResults
+from tensortriage.engines.capabilities import Observes, StreamsResults
 from tensortriage.engines.registry import create
+from tensortriage.engines.session_capabilities import ShowsValues
 from tensortriage.errors import EngineError, EngineHung, RunFailed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs

@@ -14,18 +14,20 @@ import numpy as np
 from tensortriage.engines.base import Limits, Plan, Session
 from tensortriage.engines.capabilities import (
     ArrangesFiles,
-    BoundsRuns,
-    BuildsWhenFed,
     CompilesInPlace,
     CompilesModels,
-    FedOtherwise,
     KeepsEngines,
-    KnowsSomeValues,
-    RepeatsBuild,
     RunsGivenEngines,
     StreamsResults,
 )
 from tensortriage.engines.registry import create
+from tensortriage.engines.session_capabilities import (
+    BoundsRuns,
+    BuildsWhenFed,
+    FedOtherwise,
+    KnowsSomeValues,
+    RepeatsBuild,
+)
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import BuildFailed, RunFailed
 from tensortriage.inputs.feed import Feed

@@ -7,9 +7,10 @@ import pytest
 
 from models import parse
 from tensortriage.engines.base import Availability
-from tensortriage.engines.capabilities import Observes, ShowsValues
+from tensortriage.engines.capabilities import Observes
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine, OnnxRuntimeSession
 from tensortriage.engines.onnxruntime.settings import UNOPTIMIZED
+from tensortriage.engines.session_capabilities import ShowsValues
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import RunFailed
 from tensortriage.inputs.feed import Feed

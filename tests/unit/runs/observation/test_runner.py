@@ -8,9 +8,9 @@ import pytest
 
 import models
 from tensortriage.engines.base import Limits
-from tensortriage.engines.capabilities import BuildsWhenFed, KnowsSomeValues
 from tensortriage.engines.process import interpreters
 from tensortriage.engines.registry import create, resolve
+from tensortriage.engines.session_capabilities import BuildsWhenFed, KnowsSomeValues
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import BuildFailed, EngineHung
 from tensortriage.runs.observation.runner import Runner

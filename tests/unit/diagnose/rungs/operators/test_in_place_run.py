@@ -77,7 +77,8 @@ import onnx
 from onnx import numpy_helper
 
 from tensortriage.engines.base import Availability
-from tensortriage.engines.capabilities import Observes, ShowsValues
+from tensortriage.engines.capabilities import Observes
+from tensortriage.engines.session_capabilities import ShowsValues
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine, OnnxRuntimeSession
 from tensortriage.engines.onnxruntime.settings import UNOPTIMIZED
 from tensortriage.errors import BuildFailed
