@@ -80,7 +80,7 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
     found = outside_envelope(floors, values)
     for name in values:
         if name not in floors.reference and name in floors.fp32:
-            found[name] = Dispute(name, float("inf"), 0.0, _shape(reference, name))
+            found[name] = Dispute(name, float("inf"), 0.0, reference.spec(name).sizes)
     double = [name for name in found if reference.spec(name).dtype is DType.DOUBLE]
     if double:
         wanted = ObservedFigures(double, reference)
@@ -89,10 +89,6 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
             if error_of(figure) <= floors.in_fp32(name).error:
                 found.pop(name)
     return tuple(found[name] for name in values if name in found)
-
-
-def _shape(store: TensorStore, name: str) -> tuple[int, ...]:
-    return tuple(size for size in store.spec(name).shape or () if isinstance(size, int))
 
 
 def cut_off(lab: Lab, engine: EngineSpec, model: Model, feed: Feed) -> float:

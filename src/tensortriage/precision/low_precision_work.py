@@ -43,7 +43,4 @@ def multiplications(node: Node, specs: Mapping[str, ValueSpec]) -> float | None:
 
 
 def _shape(specs: Mapping[str, ValueSpec], name: str) -> tuple[int, ...] | None:
-    shape = specs[name].shape if name in specs else None
-    if shape is None or not all(isinstance(size, int) for size in shape):
-        return None
-    return tuple(size for size in shape if isinstance(size, int))
+    return specs[name].sizes if name in specs and specs[name].is_sized else None

@@ -24,7 +24,17 @@ class ValueSpec:
     @property
     def is_static(self) -> bool:
         """Whether dtype and every dimension are known."""
-        return self.dtype is not None and self.shape is not None and all(isinstance(d, int) for d in self.shape)
+        return self.dtype is not None and self.is_sized
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether every dimension is known."""
+        return self.shape is not None and len(self.sizes) == len(self.shape)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The known dimensions, in their order."""
+        return tuple(size for size in self.shape or () if isinstance(size, int))
 
     @classmethod
     def of(cls, name: str, array: np.ndarray) -> "ValueSpec":

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensortriage.engines.sdk import DType, ModelError, Precision, UsageError, build_failed
+from tensortriage.engines.sdk import DType, ModelError, Precision, UsageError, ValueSpec, build_failed
 from tensortriage_engines.tensorrt.options import AUTO, MIXED, BuildSettings, Range, kept_words, range_words
 
 if TYPE_CHECKING:
@@ -166,3 +166,24 @@ def no_weak(precision: str) -> UsageError:
         slug="typing-unavailable",
         cure="leave out typing: the model is then converted",
     )
+
+
+def open_inputs(model: "Model", settings: BuildSettings) -> tuple[str, ...]:
+    """Return the inputs whose shapes have to come from a feed."""
+    return tuple(spec.name for spec in _unranged(model, settings) if not spec.is_sized)
+
+
+def shape_inputs(model: "Model", settings: BuildSettings) -> tuple[str, ...]:
+    """Return the inputs whose values are shapes, which TensorRT has to know the range of."""
+    shape_like = model.graph.shape_like
+    return tuple(
+        spec.name
+        for spec in _unranged(model, settings)
+        if spec.is_sized and spec.name in shape_like and spec.dtype is not None and spec.dtype.is_integer
+    )
+
+
+def _unranged(model: "Model", settings: BuildSettings) -> Sequence[ValueSpec]:
+    if "load_engine" in settings.words:
+        return ()
+    return [spec for spec in model.inputs if spec.name not in settings.ranges]

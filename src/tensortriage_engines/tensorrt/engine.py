@@ -37,11 +37,17 @@ from tensortriage.engines.sdk import (
     RunsOnHardware,
     TakesFeeds,
     TellsPlan,
-    ValueSpec,
     VariesBuilds,
     read_options,
 )
-from tensortriage_engines.tensorrt.build_inputs import Prepared, converting, is_quantized, no_weak
+from tensortriage_engines.tensorrt.build_inputs import (
+    Prepared,
+    converting,
+    is_quantized,
+    no_weak,
+    open_inputs,
+    shape_inputs,
+)
 from tensortriage_engines.tensorrt.engine_cache import Shelf, replace_file
 from tensortriage_engines.tensorrt.options import (
     AUTO,
@@ -167,8 +173,8 @@ class TensorRtEngine(
             functools.partial(self._build, loaded, model, settings),
             inputs=loaded.inputs,
             outputs=loaded.outputs,
-            open_inputs=_open_inputs(loaded, settings),
-            shape_inputs=_shape_inputs(loaded, settings),
+            open_inputs=open_inputs(loaded, settings),
+            shape_inputs=shape_inputs(loaded, settings),
             value_of=lambda name: shown_value(name, graph),
         )
 
@@ -315,31 +321,6 @@ def _taken(
         return None
     session.info = {**info, **{key: value for key, value in session.info.items() if key in ("pid", "built")}}
     return session
-
-
-def _open_inputs(model: "Model", settings: BuildSettings) -> tuple[str, ...]:
-    """Return the inputs whose shapes have to come from a feed."""
-    return tuple(spec.name for spec in _unranged(model, settings) if not _is_fixed(spec))
-
-
-def _shape_inputs(model: "Model", settings: BuildSettings) -> tuple[str, ...]:
-    """Return the inputs whose values are shapes, which TensorRT has to know the range of."""
-    shape_like = model.graph.shape_like
-    return tuple(
-        spec.name
-        for spec in _unranged(model, settings)
-        if _is_fixed(spec) and spec.name in shape_like and spec.dtype is not None and spec.dtype.is_integer
-    )
-
-
-def _unranged(model: "Model", settings: BuildSettings) -> Sequence[ValueSpec]:
-    if "load_engine" in settings.words:
-        return ()
-    return [spec for spec in model.inputs if spec.name not in settings.ranges]
-
-
-def _is_fixed(spec: ValueSpec) -> bool:
-    return spec.shape is not None and all(isinstance(size, int) for size in spec.shape)
 
 
 def _files(words: Mapping[str, str]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ class _Fit:
 def check(subject: LintSubject) -> Iterator[LintFinding]:
     """Yield the weights that formats cannot hold."""
     for name, spec in subject.graph.constants.items():
-        count = math.prod(dim for dim in spec.shape or () if isinstance(dim, int))
+        count = math.prod(spec.sizes)
         array = subject.constant(name) if spec.dtype in _WIDE and count > _FEW else None
         if array is None or not subject.graph.consumers(name) or is_mask(subject, name):
             continue

@@ -40,7 +40,7 @@ def held_weights(graph: Graph, network: NetworkPremises) -> HeldWeights:
     """
     by_size: dict[int, list[str]] = {}
     for name, spec in graph.constants.items():
-        by_size.setdefault(math.prod(size for size in spec.shape or () if isinstance(size, int)), []).append(name)
+        by_size.setdefault(math.prod(spec.sizes), []).append(name)
     known: dict[str, _Weight] = {}
 
     def weight(name: str) -> _Weight:

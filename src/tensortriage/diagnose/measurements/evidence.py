@@ -266,7 +266,7 @@ class Evidence:
                     source=", ".join(filter(None, (origin.module_class, origin.source))),
                     order=order,
                     dtype=spec.dtype.label if spec.dtype else "",
-                    shape=tuple(d for d in spec.shape or () if isinstance(d, int)),
+                    shape=spec.sizes,
                     in_context_error=self.error(value),
                     floor=self.floors.target.get(value) if self.floors else None,
                     local_error=local,

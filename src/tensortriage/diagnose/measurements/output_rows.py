@@ -29,7 +29,7 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation, verdict: Ve
             OutputRow(
                 name=name,
                 dtype=spec.dtype.label if spec.dtype else "",
-                shape=(metrics.count,) if name in outputs else tuple(d for d in spec.shape or () if isinstance(d, int)),
+                shape=(metrics.count,) if name in outputs else spec.sizes,
                 sqnr_db=sqnr_db(result.errors[name]) if is_rms else None,
                 max_abs_error=None if decided and exact else float(metrics.max_abs_error),
                 relative_rms_error=result.errors[name] if is_rms else None,

@@ -38,7 +38,7 @@ class SessionByShape(RebuiltSession, FedOtherwise):
     def __init__(self, model: "Model", build: Build, *, title: str, fixed_shapes: bool, at_once: bool = True) -> None:
         super().__init__(model.inputs, model.outputs, title=title)
         self._model, self._build = model, build
-        self._open = tuple(spec.name for spec in self.inputs if fixed_shapes and not _is_fixed(spec))
+        self._open = tuple(spec.name for spec in self.inputs if fixed_shapes and not spec.is_sized)
         self._shapes: Mapping[str, tuple[int, ...]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="triage-model-")  # a worker may read the file again
         if not self._open and at_once:
@@ -118,10 +118,6 @@ class SessionByShape(RebuiltSession, FedOtherwise):
 
             model, path = with_input_shapes(model, self._shapes), None
         return self._build(path or model.save(Path(self._folder.name) / "model.onnx"), model)
-
-
-def _is_fixed(spec: ValueSpec) -> bool:
-    return spec.shape is not None and all(isinstance(size, int) for size in spec.shape)
 
 
 def _smallest(spec: ValueSpec) -> tuple[int, ...]:

@@ -125,4 +125,4 @@ def weights_bytes(specs: Iterable[ValueSpec]) -> int:
 def _bytes(spec: ValueSpec) -> int:
     if spec.dtype is None or spec.shape is None or not spec.dtype.bits:
         return 0
-    return math.prod(size for size in spec.shape if isinstance(size, int)) * spec.dtype.bits // 8
+    return math.prod(spec.sizes) * spec.dtype.bits // 8

@@ -93,11 +93,8 @@ def output_parts(model: Model, inputs: Mapping[str, np.ndarray]) -> tuple[Output
     shapes = {spec.name: np.shape(inputs[spec.name]) for spec in model.inputs if spec.name in inputs}
     known, key = _KNOWN.setdefault(model, {}), tuple(shapes.items())
     if key not in known:
-        sizes = {
-            name: tuple(size for size in spec.shape if isinstance(size, int))
-            for name, spec in value_specs(with_input_shapes(model, shapes), refine=True).items()
-            if spec.shape is not None and all(isinstance(size, int) for size in spec.shape)
-        }
+        specs = value_specs(with_input_shapes(model, shapes), refine=True)
+        sizes = {name: spec.sizes for name, spec in specs.items() if spec.is_sized}
         known[key] = tuple(part for name in ends for part in _Reader(model.graph, sizes).parts(name))
     return known[key]
 

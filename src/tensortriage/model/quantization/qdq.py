@@ -15,7 +15,6 @@ from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.values.dtype import DType
-from tensortriage.values.spec import ValueSpec
 
 QUANTIZING_OPS = frozenset(
     {
@@ -68,16 +67,12 @@ def reads_integer_weights(graph: Graph, node: Node) -> bool:
     if node.op_type not in OPS_OF_INTEGER_WEIGHTS or node.domain not in _DOMAINS:
         return False
     stored = (graph.constants[name] for name in node.inputs if name in graph.constants)
-    return any(spec.dtype is not None and not spec.dtype.is_float and math.prod(_sizes(spec)) > 1 for spec in stored)
+    return any(spec.dtype is not None and not spec.dtype.is_float and math.prod(spec.sizes) > 1 for spec in stored)
 
 
 def is_quantized(graph: Graph) -> bool:
     """Return whether any node of a graph rounds activations to integers, or reads weights stored in them."""
     return any(rounds_activations(node) or reads_integer_weights(graph, node) for node in graph.nodes)
-
-
-def _sizes(spec: ValueSpec) -> tuple[int, ...]:
-    return tuple(size for size in spec.shape or () if isinstance(size, int))
 
 
 @frozen_dataclass

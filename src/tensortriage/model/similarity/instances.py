@@ -30,9 +30,7 @@ class Instances:
     def of(cls, model: Model) -> "Instances":
         """Find the repeated blocks of a model's main graph (`tensortriage.model.inspect.repeated_blocks`)."""
         constants = {
-            name: ConstantFacts(
-                name, spec.dtype or DType.FLOAT, tuple(d for d in spec.shape or () if isinstance(d, int))
-            )
+            name: ConstantFacts(name, spec.dtype or DType.FLOAT, spec.sizes)
             for name, spec in model.graph.constants.items()
         }
         alike: dict[str, tuple[str, ...]] = {}

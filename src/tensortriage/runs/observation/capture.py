@@ -80,12 +80,9 @@ def size_of(spec: ValueSpec | None) -> int:
 
 def known_size(spec: ValueSpec | None) -> int | None:
     """Return the bytes a value takes in memory; None when its shape or type is unknown."""
-    if spec is None or spec.dtype is None or spec.shape is None:
+    if spec is None or spec.dtype is None or not spec.is_sized:
         return None
-    dimensions = [d for d in spec.shape if isinstance(d, int)]
-    if len(dimensions) < len(spec.shape):
-        return None
-    return math.prod(dimensions) * spec.dtype.numpy.itemsize
+    return math.prod(spec.sizes) * spec.dtype.numpy.itemsize
 
 
 def capture(

@@ -10,7 +10,14 @@ from models import parse, write
 from tensortriage.engines.options import read_options
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
-from tensortriage_engines.tensorrt.build_inputs import Prepared, converting, is_quantized, is_typed
+from tensortriage_engines.tensorrt.build_inputs import (
+    Prepared,
+    converting,
+    is_quantized,
+    is_typed,
+    open_inputs,
+    shape_inputs,
+)
 from tensortriage_engines.tensorrt.options import OPTIONS, read_settings
 
 MODEL = """
@@ -146,3 +153,15 @@ def test_the_command_that_converts_is_told():
     assert converting(path, found, words) == (
         "triage convert '/m y/m.onnx' --precision fp16 --keep-nodes 'a b' -o m.fp16.onnx && "
     )
+
+
+def test_which_inputs_have_to_be_fed_before_a_build(tmp_path):
+    text = """
+    <ir_version: 8, opset_import: ["" : 13]>
+    net (float[N, 4] x, int64[2] s, float[3] f) => (float[A, B] y, float[3] z) { y = Reshape (x, s)  z = Relu (f) }
+    """
+    model = Model.load(write(tmp_path / "m.onnx", text))
+    assert open_inputs(model, read_settings(read_options({}, OPTIONS))) == ("x",)
+    assert shape_inputs(model, read_settings(read_options({}, OPTIONS))) == ("s",)
+    assert open_inputs(model, read_settings(read_options({"profile.x": "1x4:2x4"}, OPTIONS))) == ()
+    assert shape_inputs(model, read_settings(read_options({"load_engine": str(tmp_path / "m.onnx")}, OPTIONS))) == ()

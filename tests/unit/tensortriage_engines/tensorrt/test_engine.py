@@ -245,18 +245,6 @@ def test_values_that_are_shapes_are_ranges_as_well():
     ]
 
 
-def test_which_inputs_have_to_be_fed_before_a_build(tmp_path):
-    text = """
-    <ir_version: 8, opset_import: ["" : 13]>
-    net (float[N, 4] x, int64[2] s, float[3] f) => (float[A, B] y, float[3] z) { y = Reshape (x, s)  z = Relu (f) }
-    """
-    model = Model.load(write(tmp_path / "m.onnx", text))
-    assert tensorrt._open_inputs(model, settings()) == ("x",)
-    assert tensorrt._shape_inputs(model, settings()) == ("s",)
-    assert tensorrt._open_inputs(model, settings(**{"profile.x": "1x4:2x4"})) == ()
-    assert tensorrt._shape_inputs(model, settings(load_engine=str(tmp_path / "m.onnx"))) == ()
-
-
 def test_only_wanted_values_of_the_model_are_captured(opened):
     session, built = opened
     assert [name for name, _ in session.captured(fed(1), ["a", "b"])] == ["a"]
