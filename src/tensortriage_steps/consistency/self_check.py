@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import enum
 import functools
-import math
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
@@ -33,6 +32,7 @@ from tensortriage.envelope.sdk import (
 from tensortriage.sdk import UsageError, error_size
 from tensortriage_steps.consistency.claim_runs import BuildsDiffer, ClaimRuns
 from tensortriage_steps.consistency.evaluations import OwnEvaluation
+from tensortriage_steps.consistency.partings import Parting, partings, worst
 from tensortriage_steps.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim, whole_relations
 from tensortriage_steps.consistency.views import views
 from tensortriage_worker.feeding import MISALIGNED
@@ -46,23 +46,6 @@ class ClaimOutcome(enum.Enum):
     DECIDED = "decided-otherwise"
     NOT_CLAIMED = "not-claimed"
     REFUSED = "refused"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Parting:
-    """A value with unequal parts that should be equal.
-
-    Attributes:
-        value: Its name.
-        difference: Largest relative RMS difference of two such parts.
-        allowed: The largest healthy difference there.
-        rows: Rows of the right run that differ; empty where parts are no rows.
-    """
-
-    value: str
-    difference: float
-    allowed: float
-    rows: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -176,7 +159,7 @@ class SelfCheck:
         kept = {name: own.kept(name) for name in self._outputs}
         if not any(kept.values()):
             return self._not_claimed(relation)
-        parting = _worst(_parted(own, MemoryStore(left), MemoryStore(right), self._outputs))
+        parting = worst(partings(own, MemoryStore(left), MemoryStore(right), self._outputs))
         if parting is None:
             claimed = sum(bool(parts) for parts in kept.values())
             partly = "" if claimed == len(kept) else f" ({claimed} of {len(kept)} outputs; the model mixes the others)"
@@ -240,7 +223,7 @@ class SelfCheck:
             own = self._own(relation, values)
             proving = [name for name in values if name not in self._decided and not own.exact(name)]
             for left, right in self._inner_runs(relation, values):
-                parted = next(iter(_parted(own, left, right, proving, first=True)), None)
+                parted = next(partings(own, left, right, proving), None)
                 if parted is not None:
                     return self._source(own, parted, left, right) if relation.kind is ClaimKind.MASKED else parted
         return None
@@ -284,7 +267,7 @@ class SelfCheck:
                 right = self._runs.alone(relation.right)
         except EngineError:
             return False
-        return not _parted(own, MemoryStore(left), MemoryStore(right), self._outputs)
+        return not any(partings(own, MemoryStore(left), MemoryStore(right), self._outputs))
 
     def _not_claimed(self, relation: EqualityClaim) -> SelfAnswer:
         """Return which op of the model mixes rows, in its own evaluation."""
@@ -310,44 +293,6 @@ def _equal_inputs(relation: EqualityClaim, name: str) -> bool:
     if relation.left is relation.right:
         return False
     return np.array_equal(relation.left.tensors[name], relation.right.tensors[name])
-
-
-def _parted(
-    own: OwnEvaluation,
-    left: TensorStore,
-    right: TensorStore,
-    values: Sequence[str],
-    *,
-    first: bool = False,
-) -> list[Parting]:
-    """Return the values that part on the engine, in order; with ``first`` no more than one."""
-    found: list[Parting] = []
-    for name in values:
-        parting = _parting(own, name, left, right) if name in left and name in right else None
-        if parting is not None:
-            found.append(parting)
-            if first:
-                break
-    return found
-
-
-def _parting(own: OwnEvaluation, name: str, left: TensorStore, right: TensorStore) -> Parting | None:
-    if not (kept := own.kept(name)):
-        return None
-    one, other = np.asarray(left[name]), np.asarray(right[name])
-    if (one.shape, other.shape) != own.shapes(name):
-        return Parting(name, math.inf, 0.0)
-    worst, rows = (0.0, 0.0), []
-    for part in kept:
-        apart = difference(part.parts.left(one), part.parts.right(other))
-        if not within_limit(apart, part.allowed):
-            worst = max(worst, (apart, part.allowed))
-            rows += [] if part.parts.row is None else [part.parts.row]
-    return Parting(name, *worst, tuple(rows)) if worst[0] > 0.0 else None
-
-
-def _worst(partings: Sequence[Parting]) -> Parting | None:
-    return max(partings, key=lambda parting: parting.difference / max(parting.allowed, 1e-30), default=None)
 
 
 def _answer(
