@@ -51,6 +51,7 @@ from tensortriage.search.statistics.repeats import wilson as wilson
 from tensortriage.values.files import read_regular as read_regular
 from tensortriage.values.files import write_text as write_text
 from tensortriage.values.first_use import on_first_use
+from tensortriage.values.grouping import grouped as grouped
 from tensortriage.values.options import DECLARED as DECLARED
 from tensortriage.values.options import argument as argument
 from tensortriage.values.options import flag as flag

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tensortriage.sdk import FINISHED
+from tensortriage.sdk import FINISHED, grouped
 
 if TYPE_CHECKING:
     from tensortriage.api import CompareResult
-    from tensortriage.sdk import Rejudged, RejudgedRow, Row
+    from tensortriage.sdk import Rejudged, Row
 
 _logger = logging.getLogger("tensortriage.polygraphy")
 
@@ -42,10 +42,7 @@ def tell(result: "CompareResult", names: Mapping[str, str]) -> None:
 
 def tell_rejudged(rejudged: "Rejudged") -> None:
     """Log, in Polygraphy's words, the results of judging saved numbers again."""
-    groups: dict[tuple[str, tuple[str, str]], list[RejudgedRow]] = {}
-    for row in rejudged.rows:
-        groups.setdefault((row.compare, row.runners), []).append(row)
-    for (_, runners), rows in groups.items():
+    for (_, runners), rows in grouped(((row.compare, row.runners), row) for row in rejudged.rows).items():
         average = rows[0].iteration is None
         wrong = [row for row in rows if not row.judgement.within]
         for row in wrong:

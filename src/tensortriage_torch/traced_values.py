@@ -7,11 +7,10 @@ node whose value it is.
 """
 
 import dataclasses
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from tensortriage.engines.sdk import Graph, Model, noted_outputs
+from tensortriage.engines.sdk import Graph, Model, grouped, noted_outputs
 from tensortriage_torch.operations import Operation, counterparts, operations
 
 JOINED = (
@@ -47,14 +46,9 @@ def traced_values(model: Model) -> Mapping[str, TracedValue]:
     """
     graph = model.graph
     outputs = noted_outputs(model.ir.graph.metadata_props, [spec.name for spec in model.outputs])
-    by_fx_node: dict[str, list[str]] = defaultdict(list)
-    by_module: dict[str, list[str]] = defaultdict(list)
-    for node in graph.nodes:
-        origin = graph.origin(node.name)
-        if origin.fx_node:
-            by_fx_node[origin.fx_node].append(node.name)
-        for module in around(origin.module):
-            by_module[module].append(node.name)
+    origins = [(node.name, graph.origin(node.name)) for node in graph.nodes]
+    by_fx_node = grouped((origin.fx_node, name) for name, origin in origins if origin.fx_node)
+    by_module = nodes_by_module(graph)
     found: dict[str, TracedValue] = {}
     for fx_node, nodes in by_fx_node.items():
         if len(values := leaving(graph, nodes, outputs)) == 1:
@@ -160,13 +154,11 @@ def folded_modules(graph: Graph, calls: Sequence[tuple[str, str]]) -> Mapping[st
     """
     own = {module for node in graph.nodes for module in around(graph.origin(node.name).module)}
     paths = [path for path, _ in calls]
-    followers: dict[str, list[str]] = defaultdict(list)
-    for path, source in calls:
-        followers[source].append(path)
+    followers = grouped((source, path) for path, source in calls)
     found: dict[str, tuple[str, ...]] = {}
     for module in own.intersection(paths):
         chain = [module]
-        while len(after := followers[chain[-1]]) == 1 and after[0] not in own and paths.count(after[0]) == 1:
+        while len(after := followers.get(chain[-1], [])) == 1 and after[0] not in own and paths.count(after[0]) == 1:
             chain.append(after[0])
         if len(chain) > 1:
             found[module] = tuple(chain[1:])
@@ -188,14 +180,16 @@ def entering(graph: Graph, nodes: Collection[str], constant: Collection[str]) ->
     return [value for value, maker in makers if maker is not None and maker.name not in inside]
 
 
+def nodes_by_module(graph: Graph) -> Mapping[str, list[str]]:
+    """Return the nodes in each module of a graph, those in modules within included."""
+    return grouped((module, node.name) for node in graph.nodes for module in around(graph.origin(node.name).module))
+
+
 def several(model: Model) -> Mapping[str, tuple[str, ...]]:
     """Return modules that a few values leave, innermost ones first, and those values."""
     graph = model.graph
     outputs = noted_outputs(model.ir.graph.metadata_props, [spec.name for spec in model.outputs])
-    by_module: dict[str, list[str]] = defaultdict(list)
-    for node in graph.nodes:
-        for module in around(graph.origin(node.name).module):
-            by_module[module].append(node.name)
+    by_module = nodes_by_module(graph)
     constant = _constant(graph)
     left = {
         module: tuple(value for value in leaving(graph, by_module[module], outputs) if value not in constant)

@@ -53,6 +53,7 @@ from tensortriage.values.dtype import Precision as Precision
 from tensortriage.values.files import placed as placed
 from tensortriage.values.files import read_regular as read_regular
 from tensortriage.values.first_use import on_first_use as on_first_use
+from tensortriage.values.grouping import grouped as grouped
 from tensortriage.values.spec import ValueSpec as ValueSpec
 
 if TYPE_CHECKING:

@@ -8,12 +8,11 @@ import dataclasses
 import json
 import logging
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tensortriage.api import Model
-from tensortriage.sdk import LintFinding, ModelError, Severity, read_message, write_text
+from tensortriage.sdk import LintFinding, ModelError, Severity, grouped, read_message, write_text
 from tensortriage_polygraphy.lint.linter import LintReport, lint_model
 from tensortriage_polygraphy.lint.request import LintRequest
 
@@ -169,10 +168,8 @@ def _names(path: Path, external_data_dir: Path | None) -> dict[str, str]:
 
 
 def _named_twice(path: Path) -> list[LintEntry]:
-    places = defaultdict(list)
-    for index, node in enumerate(read_message(path).proto.graph.node):
-        if node.name:
-            places[node.name].append(index)
+    nodes = enumerate(read_message(path).proto.graph.node)
+    places = grouped((node.name, index) for index, node in nodes if node.name)
     return [
         LintEntry("exception", "onnx_graphsurgeon",
               f"Duplicate node name: '{name}' for nodes with topological IDs: {found} found.", name)

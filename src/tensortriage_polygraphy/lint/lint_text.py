@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from tensortriage.sdk import Line, LintFinding, Severity, count
+from tensortriage.sdk import Line, LintFinding, Severity, count, grouped
 
 MOST_PLACES = 3
 """Places shown per rule; --json has them all."""
@@ -14,10 +14,7 @@ _LEVELS = {Severity.EXCEPTION: "exception", Severity.PROBLEM: "warning", Severit
 
 def finding_lines(findings: Sequence[LintFinding]) -> Iterator[Line]:
     """Yield a paragraph for each rule, the first line of it at the margin and in the colour of its severity."""
-    groups: dict[tuple[Severity, str], list[LintFinding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.severity, finding.slug), []).append(finding)
-    for (severity, slug), group in groups.items():
+    for (severity, slug), group in grouped(((found.severity, found.slug), found) for found in findings).items():
         places = "" if len(group) == 1 else f", {len(group)} times"
         yield [(f"{severity.value}[{slug}]{places}", _COLOURS[severity])]
         reason = ""

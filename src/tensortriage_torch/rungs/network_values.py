@@ -22,7 +22,7 @@ from tensortriage.diagnose.sdk import (
     value_specs,
 )
 from tensortriage_torch.network import TorchNetwork
-from tensortriage_torch.traced_values import Trace, around, leaving, several
+from tensortriage_torch.traced_values import Trace, leaving, nodes_by_module, several
 
 _MODULES_SEEN = 0.9
 """Share of a file's modules with a compared result; with fewer, values of single operations are requested."""
@@ -217,12 +217,8 @@ def _in_declared_shapes(
 
 def modules_of(graph: Graph) -> Mapping[str, Collection[str]]:
     """Return the modules of a graph, and the values that leave each."""
-    nodes: dict[str, list[str]] = {}
-    for node in graph.nodes:
-        for module in around(graph.origin(node.name).module):
-            nodes.setdefault(module, []).append(node.name)
     outputs = graph.output_names
-    return {module: frozenset(leaving(graph, names, outputs)) for module, names in nodes.items()}
+    return {module: frozenset(leaving(graph, names, outputs)) for module, names in nodes_by_module(graph).items()}
 
 
 def _own_error(wide: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> float | None:
