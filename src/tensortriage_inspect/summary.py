@@ -5,6 +5,7 @@ weights are missing can be inspected.
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -278,9 +279,5 @@ def _bodies(nodes: Iterable[onnx.NodeProto], depth: int) -> Iterator[Body]:
 
 
 def _functions(functions: Iterable[onnx.FunctionProto], nodes: Iterable[onnx.NodeProto]) -> tuple[FunctionFacts, ...]:
-    calls: dict[tuple[str, str], int] = {}
-    for node in nodes:
-        calls[node.domain, node.op_type] = calls.get((node.domain, node.op_type), 0) + 1
-    return tuple(
-        FunctionFacts(f"{f.domain}::{f.name}", len(f.node), calls.get((f.domain, f.name), 0)) for f in functions
-    )
+    calls = Counter((node.domain, node.op_type) for node in nodes)
+    return tuple(FunctionFacts(f"{f.domain}::{f.name}", len(f.node), calls[f.domain, f.name]) for f in functions)

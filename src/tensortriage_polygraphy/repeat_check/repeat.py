@@ -8,6 +8,7 @@ after every run makes the true coverage a little less than the nominal one, so t
 import dataclasses
 import functools
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from tensortriage.sdk import CONFIDENCE, RepeatStop, Ruling, Until, UsageError, option, parse_until, request, wilson
@@ -127,10 +128,6 @@ def repeat(
 def _summary(rulings: list[Ruling], stop: RepeatStop, seconds: float) -> Repeated:
     passed, failed = _count(rulings, False), _count(rulings, True)
     low, high = wilson(failed, passed + failed)
-    signatures: dict[str, int] = {}
-    for ruling in rulings:
-        if ruling.failed:
-            signatures[ruling.signature] = signatures.get(ruling.signature, 0) + 1
     return Repeated(
         passed=passed,
         failed=failed,
@@ -139,7 +136,7 @@ def _summary(rulings: list[Ruling], stop: RepeatStop, seconds: float) -> Repeate
         low=low,
         high=high,
         confidence=CONFIDENCE,
-        signatures=signatures,
+        signatures=dict(Counter(ruling.signature for ruling in rulings if ruling.failed)),
         first_failure=next((number for number, ruling in enumerate(rulings) if ruling.failed), None),
         stop=stop,
         seconds=seconds,

@@ -106,10 +106,8 @@ class SelfCheck:
     def _decided(self) -> Collection[str]:
         """Values that follow a decision between scores."""
         graph = self._model.graph
-        found: set[str] = set()
-        for decision in decisions_behind(graph, self._outputs):
-            found |= decided_values(graph, decision)
-        return found
+        decisions = decisions_behind(graph, self._outputs)
+        return frozenset().union(*(decided_values(graph, decision) for decision in decisions))
 
     def whole_claims(
         self, feed: Feed, other: Feed | None, unasked: list[str], *, streams: bool, threads: bool

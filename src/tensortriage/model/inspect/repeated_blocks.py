@@ -10,6 +10,7 @@ same places; names, numbers and what feeds the block from outside do not matter.
 import hashlib
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -148,14 +149,11 @@ class _Search:
     def block(self, first: int, size: int, copies: int) -> RepeatedBlock:
         """Return the block of which `copies` follow each other from a node on."""
         starts = [first + number * size for number in range(copies)]
-        op_counts: dict[str, int] = {}
-        for node in self.nodes[first : first + size]:
-            op_counts[op_label(node)] = op_counts.get(op_label(node), 0) + 1
         return RepeatedBlock(
             hash=self._hash(first, size, shapes=False),
             copies=copies,
             nodes_per_copy=size,
-            op_counts=op_counts,
+            op_counts=dict(Counter(map(op_label, self.nodes[first : first + size]))),
             first_nodes=tuple(self.nodes[start].name for start in starts),
             scopes=tuple(_common_module(self.nodes[start : start + size]) for start in starts),
             same_parameter_shapes=len({self._hash(start, size, shapes=True) for start in starts}) == 1,
