@@ -80,11 +80,6 @@ class Comparison:
             )
 
     @property
-    def within(self) -> bool:
-        """Whether every compared tensor is within its limit and none was left out."""
-        return not self.unmatched and not self.outside
-
-    @property
     def outside(self) -> tuple[Row, ...]:
         """Rows beyond their limit, in order: the first one is where the error shows up first."""
         return tuple(row for row in self.rows if not row.judgement.within)

@@ -9,6 +9,8 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
+from tensortriage.model.ir.collector_pause import collector_paused
+
 NEW_OBJECTS = 20_000
 """Number of new objects after which a collection runs, instead of 700 (2,000 from Python 3.13 on)."""
 
@@ -16,13 +18,11 @@ NEW_OBJECTS = 20_000
 @contextlib.contextmanager
 def rare_collections() -> Iterator[None]:
     """Pause collections while modules are imported inside, exempt them permanently, and collect rarely afterwards."""
-    if not gc.isenabled():  # the user's or a test's setting
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])
-        gc.enable()
+    collects = gc.isenabled()  # else by the user's or a test's setting
+    with collector_paused():
+        try:
+            yield
+        finally:
+            if collects:
+                gc.freeze()
+                gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])

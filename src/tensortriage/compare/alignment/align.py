@@ -41,11 +41,6 @@ class Alignment:
     only_reference: tuple[str, ...]
     only_target: tuple[str, ...]
 
-    @property
-    def unmatched(self) -> tuple[str, ...]:
-        """Every name that is not compared."""
-        return (*self.only_reference, *self.only_target, *(item.name for item in self.incompatible))
-
 
 def align(reference: Sequence[ValueSpec], target: Sequence[ValueSpec]) -> Alignment:
     """Match tensors by exact name.

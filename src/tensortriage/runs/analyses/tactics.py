@@ -4,7 +4,7 @@ Ours is ``tensortriage.tactics/1``: ``engine`` (spec), ``choices`` (see `Choice`
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tensortriage.engines.base import Choice, Plan
@@ -33,11 +33,6 @@ class TacticRecord:
     engine: str
     choices: tuple[Choice, ...]
     format: str = TACTICS_FORMAT
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """The choice at each layer."""
-        return {choice.layer: choice.label for choice in self.choices}
 
 
 def save_record(record: TacticRecord, path: Path) -> None:
