@@ -5,6 +5,7 @@ it where a command works, not where it is declared.
 """
 
 from tensortriage.compare.judgement.judgement import Judgement as Judgement
+from tensortriage.compare.judgement.ranked import ScoredChoice as ScoredChoice
 from tensortriage.compare.judgement.ranked import compare_extremes as compare_extremes
 from tensortriage.compare.judgement.relative_error import difference as difference
 from tensortriage.compare.judgement.relative_error import error_of as error_of

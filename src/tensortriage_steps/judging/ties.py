@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tensortriage.envelope.sdk import compare_extremes
+from tensortriage.envelope.sdk import ScoredChoice, compare_extremes
 
 
 def is_tie(chosen: np.ndarray, other: np.ndarray, scores: np.ndarray, radius: np.ndarray) -> bool:
@@ -14,7 +14,7 @@ def is_tie(chosen: np.ndarray, other: np.ndarray, scores: np.ndarray, radius: np
         scores: The scores of the first, ``[batch, vocabulary]``.
         radius: How far each may be off, absolute.
     """
-    return not compare_extremes(chosen, other, scores, axis=-1, radius=radius).mismatches
+    return not compare_extremes(chosen, other, scores, ScoredChoice(-1, radius)).mismatches
 
 
 def lead(scores: np.ndarray, radius: np.ndarray) -> float:

@@ -73,68 +73,59 @@ class RankedComparison:
         return beyond + (f" ({self.ties} more are ties)" if self.ties else "")
 
 
+@frozen_dataclass
+class ScoredChoice:
+    """The decision that scores make.
+
+    Attributes:
+        axis: Along which the extremes are looked for.
+        radius: How far a score may be off, absolute: one number, or one per score.
+        largest: Whether the largest scores win.
+        ordered: Whether the order of several indices counts.
+    """
+
+    axis: int
+    radius: float | np.ndarray = 0.0
+    largest: bool = True
+    ordered: bool = True
+
+    def rows(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return scores and radii as ``[row, candidate]``, float64, the larger score the better."""
+        return _rows(scores, self.axis, self.largest), _rows(np.broadcast_to(self.radius, scores.shape), self.axis)
+
+
 def compare_extremes(
-    reference: np.ndarray,
-    target: np.ndarray,
-    scores: np.ndarray,
-    *,
-    axis: int,
-    radius: float | np.ndarray = 0.0,
-    largest: bool = True,
+    reference: np.ndarray, target: np.ndarray, scores: np.ndarray, choice: ScoredChoice
 ) -> RankedComparison:
     """Compare indices of extremes (ArgMax, ArgMin).
 
     Args:
-        reference: The reference's indices: the shape of the scores with ``axis`` left out or of size 1.
+        reference: The reference's indices: the shape of the scores with the axis left out or of size 1.
         target: The target's indices, as many.
         scores: The reference's scores.
-        axis: Along which the extreme was looked for.
-        radius: How far a score may be off, absolute: one number, or one per score.
-        largest: Whether the largest score wins.
+        choice: What they decide.
     """
-    rows, radii = _rows(scores, axis, largest), _rows(np.broadcast_to(radius, scores.shape), axis, True)
-    return _compare_rows(_choices(reference, scores, axis), _choices(target, scores, axis), rows, radii, unit="indices")
+    ours, theirs = (_choices(indices, scores, choice.axis) for indices in (reference, target))
+    return _compare_rows(ours, theirs, *choice.rows(scores), unit="indices")
 
 
 def compare_top_k(
-    reference: np.ndarray,
-    target: np.ndarray,
-    scores: np.ndarray,
-    *,
-    axis: int,
-    radius: float | np.ndarray = 0.0,
-    largest: bool = True,
+    reference: np.ndarray, target: np.ndarray, scores: np.ndarray, choice: ScoredChoice
 ) -> RankedComparison:
     """Compare the indices of a TopK, rank by rank: the first index is that of the best score, and so on.
 
     Args:
-        reference: The reference's indices, of the shape of the scores but for ``axis``.
+        reference: The reference's indices, of the shape of the scores but for the axis.
         target: The target's indices, of the same shape.
         scores: The reference's scores.
-        axis: Along which the extremes were looked for.
-        radius: How far a score may be off, absolute: one number, or one per score.
-        largest: Whether the largest scores win.
+        choice: What they decide; where the order is irrelevant, indices that both have are at one rank.
     """
-    rows, radii = _rows(scores, axis, largest), _rows(np.broadcast_to(radius, scores.shape), axis, True)
-    ours, theirs = (_rows(np.asarray(indices, np.int64), axis, True) for indices in (reference, target))
+    rows, radii = choice.rows(scores)
+    ours, theirs = (_rows(np.asarray(indices, np.int64), choice.axis) for indices in (reference, target))
+    if not choice.ordered:
+        ours, theirs = (_best_first(indices, rows) for indices in (ours, theirs))
+        theirs = _aligned(ours, theirs)
     return _compare_rows(ours, theirs, rows, radii, unit="ranks")
-
-
-def compare_top_sets(
-    reference: np.ndarray,
-    target: np.ndarray,
-    scores: np.ndarray,
-    *,
-    axis: int,
-    radius: float | np.ndarray = 0.0,
-    largest: bool = True,
-) -> RankedComparison:
-    """Compare the indices of a TopK whose order is irrelevant; see `compare_top_k`."""
-    rows, radii = _rows(scores, axis, largest), _rows(np.broadcast_to(radius, scores.shape), axis, True)
-    ours, theirs = (
-        _best_first(_rows(np.asarray(indices, np.int64), axis, True), rows) for indices in (reference, target)
-    )
-    return _compare_rows(ours, _aligned(ours, theirs), rows, radii, unit="ranks")
 
 
 def _compare_rows(
@@ -165,7 +156,7 @@ def _gaps(ours: np.ndarray, theirs: np.ndarray, rows: np.ndarray, radii: np.ndar
     return gap, slack
 
 
-def _rows(array: np.ndarray, axis: int, largest: bool) -> np.ndarray:
+def _rows(array: np.ndarray, axis: int, largest: bool = True) -> np.ndarray:
     """Return an array as rows along an axis; scores in float64, negated where the smallest wins."""
     moved = np.moveaxis(np.asarray(array), axis, -1)
     if moved.dtype != np.int64:
@@ -178,7 +169,7 @@ def _choices(indices: np.ndarray, scores: np.ndarray, axis: int) -> np.ndarray:
     """Return the indices of extremes as ``[row, 1]``, whether or not their axis was kept."""
     shape = list(scores.shape)
     shape[axis] = 1
-    return _rows(np.asarray(indices, np.int64).reshape(shape), axis, True)
+    return _rows(np.asarray(indices, np.int64).reshape(shape), axis)
 
 
 def _best_first(choices: np.ndarray, rows: np.ndarray) -> np.ndarray:

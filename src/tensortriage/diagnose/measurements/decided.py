@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.ranked import RankedComparison, compare_extremes, compare_top_k, compare_top_sets
+from tensortriage.compare.judgement.ranked import RankedComparison, ScoredChoice, compare_extremes, compare_top_k
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.suppressed import SuppressionLimits, compare_suppressed
 from tensortriage.compare.measured import compare_all
@@ -275,11 +275,10 @@ def judge_decision(
         radii: How far the operands may be off, by name.
     """
     scores, radius = np.asarray(values[decision.scores]), radii[decision.scores]
-    if decision.kind is DecisionKind.EXTREME:
-        return compare_extremes(reference, target, scores, axis=decision.axis, radius=radius, largest=decision.largest)
-    if decision.kind is DecisionKind.TOP_K:
-        compare = compare_top_k if decision.ordered else compare_top_sets
-        return compare(reference, target, scores, axis=decision.axis, radius=radius, largest=decision.largest)
+    if decision.kind in (DecisionKind.EXTREME, DecisionKind.TOP_K):
+        compare = compare_extremes if decision.kind is DecisionKind.EXTREME else compare_top_k
+        choice = ScoredChoice(decision.axis, radius, decision.largest, decision.ordered)
+        return compare(reference, target, scores, choice)
     most, overlap, score = (float(np.ravel(values[name])[0]) if name else None for name in decision.limits)
     return compare_suppressed(
         reference,
