@@ -72,7 +72,7 @@ def matmul_of_few_bits(body: OperatorBody) -> Results:
     shifted = body.op(
         "Sub", body.op("DequantizeLinear", stored, body.constant(1)), _zero_points(body, rows, blocks, bits)
     )
-    step = body.weight(lambda: _array(scales).astype(np.float32).reshape(rows, 1), (rows, 1))
+    step = body.weight(lambda: stored_array(scales).astype(np.float32).reshape(rows, 1), (rows, 1))
     weight = body.op("Reshape", body.op("Mul", shifted, step), body.integers(columns, blocks * block))
     if blocks * block > terms:
         weight = body.part(weight, 0, terms, 1)
@@ -84,7 +84,7 @@ def matmul_of_few_bits(body: OperatorBody) -> Results:
 
 def _numbers(packed: ir.Value, rows: int, bits: int, block: int) -> np.ndarray:
     """Return the stored numbers as uint8, one row for each block."""
-    return _unpacked(_array(packed).reshape(rows, -1), bits)[:, :block]
+    return numbers_in(stored_array(packed).reshape(rows, -1), bits)[:, :block]
 
 
 def _zero_points(body: OperatorBody, rows: int, blocks: int, bits: int) -> ir.Value:
@@ -94,24 +94,25 @@ def _zero_points(body: OperatorBody, rows: int, blocks: int, bits: int) -> ir.Va
         return body.constant(2 ** (bits - 1))
 
     def unpacked() -> np.ndarray:
-        stored = _array(zeros)
+        stored = stored_array(zeros)
         if stored.dtype == np.uint8:
-            stored = _unpacked(stored.reshape(rows // blocks, -1), bits)[:, :blocks]
+            stored = numbers_in(stored.reshape(rows // blocks, -1), bits)[:, :blocks]
         return stored.astype(np.float32).reshape(rows, 1)
 
     return body.weight(unpacked, (rows, 1))
 
 
-def _unpacked(array: np.ndarray, bits: int) -> np.ndarray:
-    """Return the numbers in the bytes of the last axis, those in the low bits first."""
-    if bits == 8:
+def numbers_in(array: np.ndarray, bits: int) -> np.ndarray:
+    """Return the numbers in the bytes of the last axis, those in the low bits first; other numbers as they are."""
+    if array.dtype != np.uint8 or bits == 8:
         return array
     places = np.arange(0, 8, bits, dtype=np.uint8)
     numbers = (array[..., None] >> places) & np.uint8(2**bits - 1)
     return numbers.reshape(*array.shape[:-1], -1)
 
 
-def _array(value: ir.Value) -> np.ndarray:
+def stored_array(value: ir.Value) -> np.ndarray:
+    """Return the array of a constant."""
     found = array_of(value)
     assert found is not None
     return found

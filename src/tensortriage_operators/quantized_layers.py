@@ -24,6 +24,7 @@ from tensortriage.model.operator_bodies.operator_body import (
 from tensortriage_operators.attention import projected_attention
 from tensortriage_operators.convolutions import to_first, to_last
 from tensortriage_operators.fused_layers import embedded
+from tensortriage_operators.products import numbers_in, stored_array
 from tensortriage_operators.quantized import PER_AXIS, integer_product, real, stored
 
 _FLOAT = int(ir.DataType.FLOAT)
@@ -269,8 +270,8 @@ def gathered_blocks(body: OperatorBody) -> Results:
     refuse_if(any(value is not None and array_of(value) is None for value in (table, scales, zeros)))
     axis, along = int(body.attribute("gather_axis", 0)), int(body.attribute("quantize_axis", 1))
     bits, block = int(body.attribute("bits", 4)), int(body.attribute("block_size", 128))
-    shape = list(_shape(table))
-    packed = _array(table).dtype == np.uint8 and bits < 8
+    shape = list(stored_array(table).shape)
+    packed = stored_array(table).dtype == np.uint8 and bits < 8
     if packed:
         shape[-1] *= 8 // bits
 
@@ -283,10 +284,10 @@ def gathered_blocks(body: OperatorBody) -> Results:
 def _dequantized_blocks(
     table: ir.Value, scales: ir.Value, zeros: ir.Value | None, *, bits: int, block: int, axis: int
 ) -> np.ndarray:
-    stored_numbers = _array(table)
+    stored_numbers = stored_array(table)
     bytes_of = stored_numbers.dtype == np.uint8
-    numbers = _numbers(stored_numbers, bits)
-    step = _array(scales).astype(np.float32)
+    numbers = numbers_in(stored_numbers, bits).astype(np.float32)
+    step = stored_array(scales).astype(np.float32)
     size = numbers.shape[axis]
 
     def spread(array: np.ndarray) -> np.ndarray:
@@ -294,25 +295,6 @@ def _dequantized_blocks(
 
     zero: np.ndarray | float = float(2 ** (bits - 1)) if bytes_of else 0.0
     if zeros is not None:
-        points = _numbers(_array(zeros), bits)
+        points = numbers_in(stored_array(zeros), bits).astype(np.float32)
         zero = spread(np.take(points, range(step.shape[axis]), axis=axis) if axis == step.ndim - 1 else points)
     return np.asarray((numbers - zero) * spread(step), np.float32)
-
-
-def _numbers(array: np.ndarray, bits: int) -> np.ndarray:
-    """Return small integers as float32; bytes hold several of them, those in the low bits first."""
-    if array.dtype != np.uint8 or bits == 8:
-        return array.astype(np.float32)
-    places = np.arange(0, 8, bits, dtype=np.uint8)
-    apart = (array[..., None] >> places) & np.uint8(2**bits - 1)
-    return apart.reshape(*array.shape[:-1], -1).astype(np.float32)
-
-
-def _array(value: ir.Value) -> np.ndarray:
-    found = array_of(value)
-    assert found is not None
-    return found
-
-
-def _shape(value: ir.Value) -> tuple[int, ...]:
-    return _array(value).shape

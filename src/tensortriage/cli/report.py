@@ -63,7 +63,8 @@ def report(
     Exits with 0 whatever the verdict: the exit code of the verdict is that of the command. With --json, stdout
     holds the report as JSON, whatever else is written.
     """
-    from tensortriage.report.renderers import FORMATS, find_format, write_report
+    from tensortriage.report.renderers import FORMATS, find_format
+    from tensortriage.values.files import write_text
 
     to_stdout = output is not None and str(output) == "-"
     chosen = find_format(format_name, None if to_stdout else output)
@@ -76,7 +77,7 @@ def report(
     if output is None and chosen.file_name:
         output = case / chosen.file_name
     if output is not None and not to_stdout:
-        write_report(text(), output)
+        write_text(output, text())
         click.echo(f"wrote {printable(str(output))}", err=as_json)
     elif not (as_json and format_name in (None, "json")):
         if chosen.name == "console":

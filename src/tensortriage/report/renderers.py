@@ -10,9 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from tensortriage.errors import StoreError, UsageError, did_you_mean
+from tensortriage.errors import UsageError, did_you_mean
 from tensortriage.frozen_dataclass import frozen_dataclass
-from tensortriage.values.files import placed
 from tensortriage.values.registered import registered
 
 GROUP = "tensortriage.report_formats"
@@ -98,22 +97,3 @@ def find_format(name: str | None, output: Path | None) -> ReportFormat:
         slug="report-format-unknown",
         cure=f"add --format, one of: {', '.join(known)}",
     )
-
-
-def write_report(text: str, path: Path) -> None:
-    """Write a rendered report as UTF-8, replacing the file in one step.
-
-    A lone surrogate, which UTF-8 cannot hold, is written as its escape (in JSON that is the same string).
-
-    Raises:
-        StoreError: When the file cannot be written (``file-unwritable``).
-    """
-    try:
-        with placed(path) as file:
-            file.write(text.encode("utf-8", errors="backslashreplace"))
-    except OSError as error:
-        raise StoreError(
-            f"cannot write {path}: {error.strerror or error}",
-            slug="file-unwritable",
-            cure="choose another place with -o FILE",
-        ) from error

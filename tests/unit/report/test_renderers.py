@@ -1,10 +1,9 @@
-import json
 from pathlib import Path
 
 import pytest
 
-from tensortriage.errors import StoreError, UsageError
-from tensortriage.report.renderers import FORMATS, find_format, write_report
+from tensortriage.errors import UsageError
+from tensortriage.report.renderers import FORMATS, find_format
 from unit.report.samples import early_overflow, healthy_match, hostile, local_fault, range_overflow
 
 
@@ -41,17 +40,3 @@ def test_unknown_formats_are_answered_with_the_known(name: str | None, output: s
         find_format(name, Path(output) if output else None)
     assert hint in caught.value.cure
     assert "model-explorer" in caught.value.cure
-
-
-def test_json_round_trips_through_a_file_even_with_lone_surrogates(tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    write_report('{"name": "\ud800é"}', path)
-    assert json.loads(path.read_text(encoding="utf-8")) == {"name": "\ud800é"}
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreError) as caught:
-        write_report("x", tmp_path / "missing" / "x.md")
-    assert caught.value.slug == "file-unwritable"
-    assert "missing" in caught.value.message

@@ -17,10 +17,11 @@ from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.inputs.synthetic.candidates import candidates
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.report.document import Report
-from tensortriage.report.renderers import FORMATS, write_report
+from tensortriage.report.renderers import FORMATS
 from tensortriage.runs.case import Case, FeedFacts
 from tensortriage.runs.feeds.trial import made_up_sizes
 from tensortriage.runs.questions.question import Question
+from tensortriage.values.files import write_text
 from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.diagnosis.found_after import found_after
 from tensortriage.workflows.diagnosis.in_blocks import BlockDiagnosis
@@ -59,7 +60,7 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
     else:
         of_block = partial(diagnose, listener=listener)
         report = BlockDiagnosis(request, subject, subject.cut, compare, of_block, listener).report()
-    write_report(FORMATS["html"].render(report), request.case / "report.html")
+    write_text(request.case / "report.html", FORMATS["html"].render(report))
     return report
 
 
