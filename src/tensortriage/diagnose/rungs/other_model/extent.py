@@ -80,12 +80,10 @@ def _meaning(layers: list[Node], changed: list[str]) -> str:
 
 
 def _weights(matched: Correspondence, node: Node) -> list[str]:
-    constants = matched.plain.graph.constants
-    specs = {name: constants[name] for name in node.inputs if name in constants}
+    known = matched.plain.graph.constants
+    specs = ((name, known[name]) for name in node.inputs if name in known)
     return [
-        name
-        for name, spec in specs.items()
-        if spec.dtype is not None and spec.dtype.is_float and any(size != 1 for size in spec.shape or ())
+        n for n, s in specs if s.dtype is not None and s.dtype.is_float and any(size != 1 for size in s.shape or ())
     ]
 
 
