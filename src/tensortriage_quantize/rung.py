@@ -92,18 +92,18 @@ def made_wrong(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         return None
     told, gain, kind = _told(wrong), _gain(inv, matched, wrong), found.kind
     inv.record.answered(QUESTION, f"yes: {told}", nodes=[each.node for each in wrong])
+    blocks = [each for each in wrong if each.by == _REPAIRED]
     if kind is VerdictKind.ROUNDING:
         if not gain:
-            besides = [each for each in wrong if each.by == _REPAIRED]  # seen in every number, whatever it costs
-            words = f"{found.summary}; besides, {_told(besides)}: of less matter here than rounding"
-            return dataclasses.replace(found, summary=words) if besides else None
+            words = f"{found.summary}; besides, {_told(blocks)}: of less matter here than rounding"
+            return dataclasses.replace(found, summary=words) if blocks else None  # seen in every number
         culprit = Culprit(*_place(matched, wrong[0]), reason=wrong[0].words)
         return dataclasses.replace(
             found, kind=VerdictKind.QUANTIZATION, confidence=OBSERVED, summary=f"{told}{gain}", culprits=[culprit]
         )
-    if gain and kind is VerdictKind.MODEL_CHANGED and not _is_known(matched, found, wrong):
+    if gain and kind is VerdictKind.MODEL_CHANGED and blocks and not _is_known(matched, found, blocks):
         said, _, _ = found.summary.partition(": ")  # without the op at which numbers seemed to part
-        culprits = [Culprit(*_place(matched, each), reason=each.words) for each in wrong]
+        culprits = [Culprit(*_place(matched, each), reason=each.words) for each in blocks]
         return dataclasses.replace(found, summary=f"{told}{gain}; {said}", culprits=culprits, confidence=OBSERVED)
     return dataclasses.replace(found, summary=f"{told}{gain}; {found.summary}")
 
@@ -117,8 +117,9 @@ def _place(matched: Correspondence, wrong: _Wrong) -> tuple[str, str, str]:
 def _is_known(matched: Correspondence, found: Conclusion, wrong: Sequence[_Wrong]) -> bool:
     """Return whether the first culprit is one of the quantizers, or reads what one makes."""
     graph = matched.paired.graph
-    known = {each.node for each in wrong} | {node.name for each in wrong for node in graph.consumers(each.value)}
-    return not found.culprits or not known.isdisjoint({found.culprits[0].node})
+    readers = (node.name for each in wrong for node in graph.consumers(each.value))
+    known = {matched.in_file(name).name for name in (*(each.node for each in wrong), *readers)}
+    return not found.culprits or found.culprits[0].node in known
 
 
 def _told(wrong: Sequence[_Wrong]) -> str:

@@ -124,7 +124,8 @@ def mistaken(subject: Subject) -> Mistaken:
         return Mistaken()
     held, graph = held_weights(subject.inv.model.graph, premises), subject.inv.model.graph
     if branch := branch_taken(graph, premises):  # the file has no weights of what it does not compute
-        other = {module: error for module, error in held.other.items() if module not in branch.left_out}
+        computed = premises.ran.difference(branch.left_out)
+        other = {module: error for module, error in held.other.items() if module in computed}
         held = dataclasses.replace(held, other=other)
     tried: Sequence[Callable[[], Mistake | None]] = (
         lambda: changes(subject, premises),
