@@ -71,11 +71,11 @@ class StoredBlocks:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BlocksRead:
-    """What was done to a weight.
+    """Another reading of a weight.
 
     Attributes:
-        words: The rest of a sentence that begins with it.
-        right: The weight as it would be without.
+        words: The mistake that it stands for, as the rest of a sentence that begins with the weight.
+        right: The weight without that mistake.
     """
 
     words: str
