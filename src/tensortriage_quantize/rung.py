@@ -6,7 +6,8 @@ blame, those that rounding to nearest makes are tried, and the gain is told.
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from tensortriage.diagnose.sdk import (
     Conclusion,
     Correspondence,
     Culprit,
+    DType,
     EngineError,
     Evidence,
     Graph,
@@ -31,20 +33,44 @@ from tensortriage.diagnose.sdk import (
     quantizers,
     rung,
 )
+from tensortriage_quantize.blocks_of_file import blocked_weights
 from tensortriage_quantize.made_wrong import StoredInteger, prepared, wrong_integers, wrong_scale
+from tensortriage_quantize.made_wrong_blocks import wrong_blocks
 
 QUESTION = "was a quantizer made wrong?"
 _KINDS = (VerdictKind.QUANTIZATION, VerdictKind.MODEL_CHANGED, VerdictKind.ROUNDING)
 _NAMED = 3
+_PLURAL = {"has": "have", "holds": "hold", "is": "are", "takes": "take", "was": "were"}
+"""Verbs with which the words about one quantizer begin, and those about several."""
+_NEAREST, _REPAIRED = "integers rounded to nearest by its scales", "that put right"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Wrong:
-    """A quantizer that was made wrong: its pair, what was done, and the integers that belong there."""
+    """A quantizer that was made wrong.
 
-    pair: Quantizer
+    Attributes:
+        node: It, of the file's form in pairs.
+        op_type: Its operator.
+        value: What it makes.
+        words: What was done.
+        right: Values, by name, that others put right.
+        by: How these are made.
+    """
+
+    node: str
+    op_type: str
+    value: str
     words: str
-    integers: np.ndarray | None = None
+    right: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    by: str = ""
+
+    @classmethod
+    def of(cls, pair: Quantizer, words: str, integers: np.ndarray | None = None) -> "_Wrong":
+        """Return a pair that was made wrong, and the integers that belong there."""
+        right = {} if integers is None else {pair.stored: integers}
+        op_type = "QuantizeLinear" if pair.quantize else "DequantizeLinear"
+        return cls(pair.quantize or pair.dequantize, op_type, pair.result, words, right, _NEAREST)
 
 
 @rung(
@@ -59,33 +85,53 @@ def made_wrong(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     found, matched = evidence.concluded, evidence.model_diff
     if found is None or matched is None or found.kind not in _KINDS:
         return None
-    wrong = [*_weights(matched), *_scales(matched, evidence)]
+    wrong = [*_weights(matched), *_blocks(matched), *_scales(matched, evidence)]
     if not wrong:
         if quantizers(matched.paired.graph):
             inv.record.answered(QUESTION, "no, as far as their numbers show")
         return None
     told, gain, kind = _told(wrong), _gain(inv, matched, wrong), found.kind
-    inv.record.answered(QUESTION, f"yes: {told}", nodes=[_node(each.pair) for each in wrong])
+    inv.record.answered(QUESTION, f"yes: {told}", nodes=[each.node for each in wrong])
+    blocks = [each for each in wrong if each.by == _REPAIRED]
     if kind is VerdictKind.ROUNDING:
         if not gain:
-            return None
-        first = matched.in_file(_node(wrong[0].pair))
-        culprit = Culprit(first.name, first.op_type, wrong[0].pair.result, reason=wrong[0].words)
+            words = f"{found.summary}; besides, {_told(blocks)}: of less matter here than rounding"
+            return dataclasses.replace(found, summary=words) if blocks else None  # seen in every number
+        culprit = Culprit(*_place(matched, wrong[0]), reason=wrong[0].words)
         return dataclasses.replace(
             found, kind=VerdictKind.QUANTIZATION, confidence=OBSERVED, summary=f"{told}{gain}", culprits=[culprit]
         )
+    if gain and kind is VerdictKind.MODEL_CHANGED and blocks and not _is_known(matched, found, blocks):
+        said, _, _ = found.summary.partition(": ")  # without the op at which numbers seemed to part
+        culprits = [Culprit(*_place(matched, each), reason=each.words) for each in blocks]
+        return dataclasses.replace(found, summary=f"{told}{gain}; {said}", culprits=culprits, confidence=OBSERVED)
     return dataclasses.replace(found, summary=f"{told}{gain}; {found.summary}")
+
+
+def _place(matched: Correspondence, wrong: _Wrong) -> tuple[str, str, str]:
+    """Return node, operator and value of a quantizer in the file."""
+    node = matched.in_file(wrong.node)
+    return node.name, node.op_type, wrong.value
+
+
+def _is_known(matched: Correspondence, found: Conclusion, wrong: Sequence[_Wrong]) -> bool:
+    """Return whether the first culprit is one of the quantizers, or reads what one makes."""
+    graph = matched.paired.graph
+    readers = (node.name for each in wrong for node in graph.consumers(each.value))
+    known = {matched.in_file(name).name for name in (*(each.node for each in wrong), *readers)}
+    return not found.culprits or found.culprits[0].node in known
 
 
 def _told(wrong: Sequence[_Wrong]) -> str:
     """Return what was done to which quantizers, those of one kind together."""
     nodes: dict[str, list[str]] = {}
     for each in wrong:
-        nodes.setdefault(each.words, []).append(f"{_kind(each.pair)} '{_node(each.pair)}'")
+        nodes.setdefault(each.words, []).append(f"{each.op_type} '{each.node}'")
     said = []
     for words, names in nodes.items():
         more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
-        said.append(f"{enumeration([*names[:_NAMED], *more])} {words}")
+        verb, _, rest = words.partition(" ")
+        said.append(f"{enumeration([*names[:_NAMED], *more])} {_PLURAL[verb] if names[1:] else verb} {rest}")
     return "; ".join(said)
 
 
@@ -104,7 +150,21 @@ def _weights(matched: Correspondence) -> Iterator[_Wrong]:
         scale, zeros = (np.ravel(each).astype(np.float64) for each in (graph.weight(pair.scale), zero))
         weight = StoredInteger(was.astype(np.float64), graph.weight(pair.stored), scale, zeros, pair.axis)
         if words := wrong_integers(weight):
-            yield _Wrong(pair, words, weight.nearest)
+            yield _Wrong.of(pair, words, weight.nearest)
+
+
+def _blocks(matched: Correspondence) -> Iterator[_Wrong]:
+    """Yield weights stored in blocks that another reading makes the original's."""
+    graph, was = matched.paired.graph, matched.original.graph
+    floats = [name for name, spec in was.constants.items() if spec.dtype is DType.FLOAT]
+    for each in blocked_weights(graph):
+        sizes = Counter[object](each.shape)
+        arrays = (was.weight(name) for name in floats if Counter(was.constants[name].shape or ()) == sizes)
+        turned = (way for array in arrays for way in (array, *([array.swapaxes(-1, -2)] if array.ndim > 1 else [])))
+        read = wrong_blocks(each.stored, (each.rows(array) for array in turned if array.shape == each.shape))
+        if read is not None:
+            right = each.right(graph, read.right)
+            yield _Wrong(each.node.name, each.node.op_type, each.value, read.words, right, _REPAIRED)
 
 
 def _scales(matched: Correspondence, evidence: Evidence) -> Iterator[_Wrong]:
@@ -120,14 +180,14 @@ def _scales(matched: Correspondence, evidence: Evidence) -> Iterator[_Wrong]:
         if scale.shape != fits.shape or np.array_equal(scale, fits):
             continue
         if words := wrong_scale(scale, fits):
-            yield _Wrong(pair, f"has a scale that {words}")
+            yield _Wrong.of(pair, f"has a scale that {words}")
         elif pair.value in inputs and scale.size == 1:
             (least, most), given = _range(graph, pair), _range(right, pair)
             usual, data = prepared(least, most), prepared(*given)
             called = f", {usual}," if usual and usual != data else ""
             if called and scale[0] == 1.0:  # what calibrators write for lack of a range, too
                 called = f", {usual}, or on nothing but 0,"
-            yield _Wrong(
+            yield _Wrong.of(
                 pair,
                 f"was calibrated on inputs from {least:.4g} to {most:.4g}{called} where these are from "
                 f"{given[0]:.4g} to {given[1]:.4g}: prepare calibration data as the network's input is prepared",
@@ -143,10 +203,11 @@ def _range(graph: Graph, pair: Quantizer) -> tuple[float, float]:
 
 
 def _gain(inv: Investigation, matched: Correspondence, wrong: Sequence[_Wrong]) -> str:
-    """Return what rounding to nearest gains, as the rest of a sentence; empty where that is not most of the error."""
-    values = {each.pair.stored: each.integers for each in wrong if each.integers is not None}
+    """Return what putting them right gains, as the rest of a sentence; empty where that is not most of the error."""
+    values = {name: array for each in wrong for name, array in each.right.items()}
     if not values:
         return ""
+    by = " and ".join(dict.fromkeys(each.by for each in wrong if each.right))
     feed = inv.question.feeds[0]
     with contextlib.suppress(EngineError, TriageError):
         golden, before, after = (
@@ -161,16 +222,5 @@ def _gain(inv: Investigation, matched: Correspondence, wrong: Sequence[_Wrong]) 
         name = max(errors, key=lambda name: errors[name][0])
         was, now = errors[name]
         if was and is_decisive(1.0 - (now / was) ** 2):
-            return (
-                f"; with integers rounded to nearest by its scales the error of output '{name}' falls from "
-                f"{error_size(was)} to {error_size(now)}"
-            )
+            return f"; with {by} the error of output '{name}' falls from {error_size(was)} to {error_size(now)}"
     return ""
-
-
-def _node(pair: Quantizer) -> str:
-    return pair.quantize or pair.dequantize
-
-
-def _kind(pair: Quantizer) -> str:
-    return "QuantizeLinear" if pair.quantize else "DequantizeLinear"

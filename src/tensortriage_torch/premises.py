@@ -21,6 +21,7 @@ class NetworkPremises:
         buffers: Buffers that calls change.
         module: The first innermost module with another result; empty for operations between modules.
         paths: All modules.
+        ran: Those that the network calls on the inputs.
         shapes: Shapes of the weights of two dimensions or more, by name.
         samples: Elements of them; see the worker's `sample`.
         quantiles: Their `quantiles`.
@@ -36,6 +37,7 @@ class NetworkPremises:
     buffers: Sequence[str]
     module: str
     paths: frozenset[str]
+    ran: frozenset[str]
     shapes: Mapping[str, tuple[int, ...]]
     samples: Mapping[str, np.ndarray]
     quantiles: Mapping[str, np.ndarray]
@@ -61,6 +63,7 @@ def read_premises(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> 
         buffers=buffers,
         module=str(calls.get("module", "")),
         paths=frozenset(map(str, told["paths"])),
+        ran=frozenset(map(str, told.get("ends", {}).get("ran", ()))),
         shapes={str(name): tuple(map(int, shape)) for name, shape in told["shapes"].items()},
         samples=under("sample/"),
         quantiles=under("quantiles/"),

@@ -44,6 +44,16 @@ def _divided_otherwise(site: MeantNode) -> Iterator[Meaning]:
             body=_body(site, begin, [0] * rank, after),
             cure="write a Pad before it, and pads of 0",
         )
+    rest = [max(after - before, 0) for before, after in zip(begin, end, strict=True)]
+    if site.attribute("count_include_pad") and any(rest) and rest != end:
+        counted = [after - more for after, more in zip(end, rest, strict=True)]
+        after = {"pads": [*[0] * rank, *rest], "count_include_pad": 0}
+        yield Meaning(
+            "what its padding has more at the end than at the beginning were not counted: room for the windows of "
+            "ceil_mode, which are divided by the elements that they have (count_include_pad)",
+            body=_body(site, begin, counted, after),
+            cure=f"give pads of {[*begin, *counted]} and ceil_mode=1",
+        )
 
 
 def _moved_into_the_picture(site: MeantNode) -> Iterator[Meaning]:

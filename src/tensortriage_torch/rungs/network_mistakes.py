@@ -29,6 +29,7 @@ from tensortriage.diagnose.sdk import (
     is_minor,
 )
 from tensortriage_torch.premises import NetworkPremises
+from tensortriage_torch.rungs.branch_taken import branch_taken
 from tensortriage_torch.rungs.network_values import asked_about, modules_of
 from tensortriage_torch.rungs.network_weights import HeldWeights, held_weights
 
@@ -104,7 +105,7 @@ class Mistaken:
 
     Attributes:
         mistake: One that is no fault of the export.
-        weights: Which weights differ.
+        weights: Which modules are others, or which weights differ.
         statistics: Which modules normalize by other statistics, proven; see `other_statistics`.
     """
 
@@ -121,7 +122,11 @@ def mistaken(subject: Subject) -> Mistaken:
         premises = asked_about(subject.inv.lab, subject.network, subject.inv.model, subject.feed).premises()
     except (EngineError, UsageError):
         return Mistaken()
-    held = held_weights(subject.inv.model.graph, premises)
+    held, graph = held_weights(subject.inv.model.graph, premises), subject.inv.model.graph
+    if branch := branch_taken(graph, premises):  # the file has no weights of what it does not compute
+        computed = premises.ran.difference(branch.left_out)
+        other = {module: error for module, error in held.other.items() if module in computed}
+        held = dataclasses.replace(held, other=other)
     tried: Sequence[Callable[[], Mistake | None]] = (
         lambda: changes(subject, premises),
         lambda: another(subject, premises, held),
@@ -133,7 +138,8 @@ def mistaken(subject: Subject) -> Mistaken:
     differ = not outputs or not subject.agrees(outputs)  # else there is nothing to try for
     found = next((each for each in (one() for one in (tried if differ else tried[:2])) if each), None)
     statistics = other_statistics(subject, premises) if differ and found is None else ""
-    return Mistaken(found, weights_differ(premises, held), statistics)
+    told = filter(None, (branch.words if branch else "", weights_differ(premises, held)))
+    return Mistaken(found, "; ".join(told), statistics)
 
 
 def random_in_file(graph: Graph) -> Mistake | None:

@@ -127,12 +127,17 @@ def quantiles(array: np.ndarray) -> np.ndarray:
     return np.asarray(np.partition(array.ravel(), np.unique(places))[places])
 
 
-def at_the_ends(torch: Any, module: Any, call: Call) -> Tuple[List[Tuple[str, Any]], List[Tuple[str, Any]]]:
-    """Return the inputs of the first modules, and the outputs of the last ones, by path; the network itself is none."""
+def at_the_ends(torch: Any, module: Any, call: Call) -> Tuple[List[Tuple[str, Any]], List[Tuple[str, Any]], List[str]]:
+    """Return the inputs of the first modules, the outputs of the last ones, and all that run, by path.
+
+    The network itself is none of them.
+    """
     given, returned = [], []  # type: List[Tuple[str, Any]], List[Tuple[str, Any]]
+    ran = {}  # type: Dict[str, None]
 
     def before(name: str) -> Any:
         def hook(_module: Any, inputs: Any) -> None:
+            ran[name] = None
             for tensor in tensors_in(torch, inputs)[:1]:
                 if len(given) < _CALLS_TOLD:
                     given.append((name, tensor.detach().clone()))
@@ -156,7 +161,7 @@ def at_the_ends(torch: Any, module: Any, call: Call) -> Tuple[List[Tuple[str, An
     finally:
         for handle in handles:
             handle.remove()
-    return given, returned
+    return given, returned, list(ran)
 
 
 def by_own_statistics(torch: Any, module: Any, call: Call) -> Tuple[Dict[str, str], List[Any]]:
@@ -192,11 +197,12 @@ def told_of(torch: Any, module: Any, again: Callable[[], Any], call: Call) -> Tu
     ends = {}  # type: Dict[str, Item]
 
     def gather() -> Dict[str, Any]:
-        for word, found in zip(("given", "returned"), at_the_ends(torch, module, call)):  # noqa: B905 - Python 3.9
+        given, returned, ran = at_the_ends(torch, module, call)
+        for word, found in (("given", given), ("returned", returned)):
             for path, tensor in found:
                 name = "{}/{}".format(word, path)
                 ends.setdefault(name, as_item(torch, name, tensor))
-        return {}
+        return {"ran": ran}
 
     def normalized() -> Dict[str, Any]:
         named, made = by_own_statistics(torch, module, call)

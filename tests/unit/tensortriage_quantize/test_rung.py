@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper, parser
+from onnx import TensorProto, helper, numpy_helper, parser
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 from diagnosing import ask
@@ -76,7 +76,7 @@ def test_weights_that_are_rounded_down(answer):
     verdict = answer(w1_quantized=down("w1"), w2_quantized=down("w2"))
     assert verdict.verdict == "quantization"
     first, second = ("'w1_DequantizeLinear'", "'w2_DequantizeLinear'")
-    assert f"{first} and DequantizeLinear {second} is rounded down" in verdict.summary
+    assert f"{first} and DequantizeLinear {second} are rounded down" in verdict.summary
     assert "the error of output 'y' falls from" in verdict.summary
 
 
@@ -90,3 +90,53 @@ def test_calibration_on_what_the_network_never_gets(answer):
     assert verdict.verdict == "quantization"
     assert "was calibrated on inputs from 0 to 25" in verdict.summary
     assert "pixels from 0 to 255" in verdict.summary
+
+
+BLOCKS = """<ir_version: 10, opset_import: ["": 21]>
+g (float[6,48] x) => (float[6,8] y) {
+    d = DequantizeLinear<axis=0, block_size=16>(q, s, z)
+    a = MatMul(x, d)
+    r = Relu(a)
+    y = MatMul(r, v)
+}"""
+
+
+def blocks(tmp_path, zero_points):
+    """Return the verdict on a weight in blocks of 4 bits, after a change of its zero points."""
+    tmp_path.mkdir(exist_ok=True)
+    random = np.random.default_rng(5)
+    w = (random.standard_normal((48, 32)) + 0.4).astype(np.float32)
+    v = random.standard_normal((32, 8)).astype(np.float32)
+    real = w.reshape(3, 16, 32)
+    low, high = np.minimum(real.min(1), 0), np.maximum(real.max(1), 0)
+    scale = ((high - low) / 15).astype(np.float32)
+    zero = np.rint(-low / scale)
+    whole = np.clip(np.rint(real / scale[:, None]) + zero[:, None], 0, 15).reshape(48, 32)
+    constants = {"s": scale, "v": v}
+    file = parser.parse_model(BLOCKS)
+    for name, array in (("q", whole), ("z", np.clip(zero_points(zero), 0, 15))):
+        flat = array.astype(np.uint8).ravel()
+        raw = (flat[0::2] | flat[1::2] << 4).tobytes()
+        file.graph.initializer.append(helper.make_tensor(name, TensorProto.UINT4, array.shape, raw, raw=True))
+    network = parser.parse_model(
+        BLOCKS.replace("d = DequantizeLinear<axis=0, block_size=16>(q, s, z)", "").replace("d)", "w)")
+    )
+    for name, model, arrays in (("m", network, {"w": w, "v": v}), ("q", file, constants)):
+        model.graph.initializer.extend(numpy_helper.from_array(array, key) for key, array in arrays.items())
+        for node in model.graph.node:
+            node.name = f"make_{node.output[0]}"
+        onnx.save(model, tmp_path / f"{name}.onnx")
+    feed = {"x": random.uniform(0, 1, (6, 48)).astype(np.float32)}
+    target = {"target_model": tmp_path / "q.onnx"}
+    return ask(tmp_path, tmp_path / "m.onnx", feed, "onnxruntime:optimization=none", **target)[0]
+
+
+def test_zero_points_of_blocks_that_are_one_off(tmp_path):
+    """It was `model-changed` at the MatMul, without a reason (text-generation-inference#2120)."""
+    verdict = blocks(tmp_path, lambda zero: zero + 1)
+    assert verdict.verdict == "model-changed"
+    assert verdict.summary.startswith(
+        "DequantizeLinear 'make_d' has zero points that are 1 too large; with that put ri"
+    )
+    assert verdict.culprits[0].node in ("make_a", "make_d")
+    assert blocks(tmp_path / "sound", lambda zero: zero).verdict == "rounding"

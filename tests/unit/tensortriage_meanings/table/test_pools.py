@@ -33,6 +33,18 @@ def test_the_end_of_a_padding_is_not_counted():
     assert run(meant(one, POOLS, "the end of its padding"), x=x).ravel().tolist() == [3, 6, 9, 10.5]
 
 
+def test_room_at_the_end_of_a_padding_is_not_counted():
+    """The last window holds 18, a 0 that counts, and room: the numbers are those of PyTorch's avg_pool1d."""
+    one = model(
+        "g (float[1,1,6] x) => (float[1,1,4] y) "
+        "{ y = AveragePool<kernel_shape=[3], strides=[2], pads=[1,2], count_include_pad=1>(x) }"
+    )
+    x = np.array([[[3, 6, 9, 12, 15, 18]]], np.float32)
+    assert run(one, x=x).ravel().tolist() == [3, 9, 15, 6]
+    room = run(meant(one, POOLS, "more at the end"), x=x)
+    assert room.ravel().tolist() == [3, 9, 15, 9]
+
+
 def test_windows_that_begin_in_the_padding_step_from_0():
     """Of window 0, at -2, 0 and 2 are left of -2, 0, 2; of window 1, at -1, 1 and 3 become 0 and 2."""
     one = model(

@@ -125,7 +125,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         feed=feed.name,
         changed_nodes=dict(list(changes.items())[:_MOST_NODES]),
     )
-    reference = str(inv.question.reference)
+    reference, file = str(inv.question.reference), str(changed.path)
     named = f": {culprits[0].op_type} '{culprits[0].node}' {culprits[0].reason}" if culprits else ""
     if (layers := extent_of_weights(matched)) and not (culprits and culprits[0].reason.startswith("folds ")):
         named += f"; {layers}"
@@ -139,14 +139,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         next=[
             *([inspect_command(inv, changed)] if quantizers(changed.graph) else []),
             triage_command(
-                inv.question,
-                "run",
-                "--reference",
-                reference,
-                "--target",
-                reference,
-                "--target-model",
-                str(changed.path),
+                inv.question, "run", "--reference", reference, "--target", reference, "--target-model", file
             ),
         ],
     )

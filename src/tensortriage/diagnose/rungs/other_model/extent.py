@@ -80,20 +80,21 @@ def _meaning(layers: list[Node], changed: list[str]) -> str:
 
 
 def _weights(matched: Correspondence, node: Node) -> list[str]:
-    constants = matched.plain.graph.constants
-    specs = {name: constants[name] for name in node.inputs if name in constants}
+    known = matched.plain.graph.constants
+    specs = ((name, known[name]) for name in node.inputs if name in known)
     return [
-        name
-        for name, spec in specs.items()
-        if spec.dtype is not None and spec.dtype.is_float and any(size != 1 for size in spec.shape or ())
+        n for n, s in specs if s.dtype is not None and s.dtype.is_float and any(size != 1 for size in s.shape or ())
     ]
 
 
 def _weights_differ(matched: Correspondence, old: Node, new: Node) -> bool:
-    """Return whether weights of a node differ, and not other constants alone (indices, sizes)."""
+    """Return whether weights of a node differ, and not other constants alone (indices, sizes).
+
+    They are looked for in every place: an operator of another opset reads them elsewhere (the scales of a Resize).
+    """
     was, now = matched.original.graph, matched.plain.graph
-    pairs = [(old.inputs[new.inputs.index(name)], name) for name in _weights(matched, new)]
-    return any(a not in was.constants or not np.array_equal(was.weight(a), now.weight(b)) for a, b in pairs)
+    known = [was.weight(name) for name in old.inputs if name in was.constants]
+    return not all(any(np.array_equal(each, now.weight(name)) for each in known) for name in _weights(matched, new))
 
 
 def _others_of(matched: Correspondence) -> frozenset[str]:

@@ -31,21 +31,23 @@ def misfolded(model: Model, matched: Correspondence, name: str) -> str:
     before, after = model.graph.node(own), matched.plain.graph.node(name)
     weight, bias = _constant(model, before, 1), _constant(model, before, 2)
     given, added = _constant(matched.plain, after, 1), _constant(matched.plain, after, 2)
-    gain, shift, mean, variance = (_constant(model, norm, place) for place in range(1, 5))
-    if weight is None or given is None or weight.shape != given.shape or gain is None or variance is None:
+    numbers = _parameters(model, norm)
+    if weight is None or given is None or weight.shape != given.shape or numbers is None:
         return ""
-    if shift is None or mean is None:
-        return ""
+    gain, shift, mean, variance = numbers
     axis = 1 if before.op_type == "Gemm" and not before.attributes.get("transB", 0) else 0
     rows, others = (np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1) for array in (weight, given))
     factors = (rows * others).sum(1) / np.maximum((rows * rows).sum(1), 1e-300)
     if not _is_equal(factors[:, None] * rows, others):
         return ""
     epsilon = float(norm.attributes.get("epsilon", 1e-5))  # type: ignore[arg-type]
-    mistakes = [next(_factor_words(factors, gain, variance, epsilon), "")]
-    before_it = np.zeros_like(mean) if bias is None else bias
-    mistakes.append(_bias_words(np.zeros_like(mean) if added is None else added, factors, shift, mean, before_it))
+    bias, added = (np.zeros_like(mean) if each is None else each for each in (bias, added))
+    mistakes = next(_factor_words(factors, gain, variance, epsilon), ""), _bias_words(added, factors, shift, mean, bias)
     words = "; ".join(filter(None, mistakes))
+    kept = _norm_behind(matched.plain, after)
+    if kept is not None and (same := _parameters(matched.plain, kept)) is not None and np.array_equal(same, numbers):
+        twice = f"folds BatchNormalization '{norm.name}', which the file computes as well, so that it counts twice"
+        return "" if words else f"{twice}: leave '{kept.name}' out"  # rescaled weights fold nothing
     return f"folds BatchNormalization '{norm.name}' wrongly: {words}" if words else ""
 
 
@@ -96,6 +98,12 @@ def _bias_words(added: np.ndarray, factors: np.ndarray, shift: np.ndarray, mean:
 def _norm_behind(model: Model, node: Node) -> Node | None:
     readers = list(model.graph.consumers(node.outputs[0])) if node.op_type in ("Conv", "Gemm") else []
     return readers[0] if len(readers) == 1 and readers[0].op_type == "BatchNormalization" else None
+
+
+def _parameters(model: Model, norm: Node) -> np.ndarray | None:
+    """Return scale, shift, mean and variance of a BatchNormalization, ``[4, channels]``; None where one is computed."""
+    found = [array for place in range(1, 5) if (array := _constant(model, norm, place)) is not None]
+    return np.stack(found) if len(found) == 4 else None
 
 
 def _constant(model: Model, node: Node, place: int) -> np.ndarray | None:

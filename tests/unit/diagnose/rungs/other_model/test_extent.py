@@ -1,6 +1,7 @@
 """How far a change goes: layers of networks whose weights were changed here, and rows of a batch."""
 
 import numpy as np
+import onnx
 import pytest
 from onnx import numpy_helper
 
@@ -56,6 +57,35 @@ def test_rounded_weights_are_no_other_checkpoint(tmp_path):
     assert extent_of_weights(single) == ""  # the culprit says it
     equal, _ = beside(tmp_path, lambda array: array)
     assert extent_of_weights(equal) == ""
+
+
+def two(tmp_path, **texts):
+    """Return two networks, written as text, beside each other; their weights are drawn by name and alike."""
+    paths = {}
+    for word, (opset, body) in texts.items():
+        header = f'<ir_version: 8, opset_import: ["": {opset}]> g (float[1,4,8,8] x) => (float[1,4,h,w] y)'
+        model = onnx.parser.parse_model(f"{header} {{ {body} }}")
+        for name, shape in {"k1": (4, 4, 3, 3), "b1": (4,), "k2": (4, 4, 1, 1), "k2_other": (4, 4, 1, 1)}.items():
+            if any(name in node.input for node in model.graph.node):
+                array = np.random.default_rng(len(name) + shape[-1]).standard_normal(shape).astype(np.float32)
+                model.graph.initializer.append(numpy_helper.from_array(array, name))
+        paths[word] = tmp_path / f"{word}.onnx"
+        onnx.save(model, paths[word])
+    return Correspondence.of(*(Model.load(path) for path in paths.values()))
+
+
+def test_an_operator_that_reads_a_weight_elsewhere_than_the_original(tmp_path):
+    """The scales of a Resize are its second input before opset 11, and its third since (onnx#8480): it was an error."""
+    before, since = (
+        f"s = Constant<value_floats=[1.0,1.0,2.0,2.0]>() {roi} r = Resize(x, {given}) y = Conv(r, k2)"
+        for roi, given in (("", "s"), ("e = Constant<value_floats=[0.0]>()", "e, s"))
+    )
+    assert "weights differ" not in extent_of_weights(two(tmp_path, was=(10, before), now=(11, since)))
+
+
+def test_a_weight_for_which_the_original_has_no_place(tmp_path):
+    bare, biased = (f"c = Conv<pads=[1,1,1,1]>(x, k1) y = Conv(c, {given})" for given in ("k2", "k2_other, b1"))
+    assert extent_of_weights(two(tmp_path, was=(13, bare), now=(13, biased))).startswith("the weights differ in 1 of 2")
 
 
 GOLDEN = RANDOM.standard_normal((4, 10)).astype(np.float32)

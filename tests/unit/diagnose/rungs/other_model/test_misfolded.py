@@ -67,3 +67,20 @@ def test_a_weight_that_is_another_is_not_folded(tmp_path):
     others = {"w": RANDOM.standard_normal(W.shape), "b": BIAS}
     file = Model.load(save_model(network("Conv", others, folded=True), tmp_path / "file.onnx"))
     assert misfolded(model, Correspondence.of(model, file), "op") == ""
+
+
+@pytest.mark.parametrize("op", ["Conv", "Gemm"])
+@pytest.mark.parametrize(("factor", "twice"), [(FACTOR, True), (RANDOM.uniform(0.5, 2, 6), False)])
+def test_a_normalization_that_is_folded_and_kept(tmp_path, op, factor, twice):
+    """As a converter left it (tensorflow-onnx#1494); weights that were rescaled fold nothing."""
+    weight = W if op == "Conv" else W.reshape(6, -1).T
+    plain = {"w": weight, "b": BIAS, "gain": GAIN, "shift": SHIFT, "mean": MEAN, "variance": VARIANCE}
+    model = Model.load(save_model(network(op, plain, folded=False), tmp_path / "model.onnx"))
+    scaled = weight * (factor[:, None, None, None] if op == "Conv" else factor)
+    others = {**plain, "w": scaled, "b": SHIFT + (BIAS - MEAN) * factor}
+    file = Model.load(save_model(network(op, others, folded=False), tmp_path / "file.onnx"))
+    told = misfolded(model, Correspondence.of(model, file), "op")
+    words = (
+        "folds BatchNormalization 'norm', which the file computes as well, so that it counts twice: leave 'norm' out"
+    )
+    assert told == (words if twice else "")
