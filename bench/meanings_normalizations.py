@@ -137,7 +137,7 @@ def normalizations() -> list[EngineCase]:
         _rows(rms, "unbiased root mean square", ("unbiased|15",), opset=23, spread=UNBIASED, epsilon=0.1),
         _channels("unbiased channels", ("unbiased|143",), epsilon=0.1, spread=UNBIASED),
         _channels("epsilon of channels scaled to 1", ("epsilon", "largest"), epsilon=0.02, spread=SCALED),
-        _groups("channels of a group far apart", "4, 2", ("GroupNormalization", "group")),
+        _groups("channels of a group far apart", "2, 4", ("GroupNormalization", "group")),
     ]  # fmt: skip
 
 
@@ -154,6 +154,7 @@ def sound_normalizations() -> list[EngineCase]:
               spread='some = before("Add", mean, constant(np.float32(0.0237)))'),
         _rows(layer, "a cube root", (), centre=CENTRED,
               root='root = before("Pow", some, constant(np.float32(1 / 3)))'),
+        _groups("other channels together", "4, 2", ()),
         _channels("channels of noise", (), spread=(
             'some = before("Mul", before("Add", mean, epsilon), constant(1 + np.float32(0.1) * '
             'np.random.default_rng(5).standard_normal((1, 8, 1, 1)).astype(np.float32)))')),
