@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 
 from tensortriage.model.sdk import array_of
+from tensortriage_meanings.calls import formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
-from tensortriage_meanings.table.calls import formal
 from tensortriage_meanings.table.integers import IN_FLOAT32, IN_RANGE, INTEGERS
 
 Condition = Callable[[MeantNode], bool]

@@ -8,8 +8,8 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
+from tensortriage_meanings.calls import formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
-from tensortriage_meanings.table.calls import formal
 
 ROWS = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
 _ALL = (*ROWS, "InstanceNormalization", "GroupNormalization")
