@@ -95,31 +95,31 @@ def orders() -> list[EngineCase]:
              ("DepthToSpace", "\\[0, 1, 4, 3, 5, 2\\]|reshaped")),
         _one("depth before block", depth, X, "SpaceToDepth",
              "moved(node.input[0], ([2, 8, 6, 2, 6, 2], [0, 1, 3, 5, 2, 4]), ([2, 32, 6, 6], None))",
-             ("SpaceToDepth", "order|reshaped")),
+             ("SpaceToDepth", "reshaped|pixels of a block came within each channel")),
         _one("shuffle of the other number of groups", shuffle, X, "Transpose", """
-first = made_by[node.input[0]]
-if first.op_type == "Reshape" and not {node.input[0], node.output[0]} & seen:
+first = made_by.get(node.input[0])
+if first is not None and first.op_type == "Reshape" and not {node.input[0], node.output[0]} & seen:
     moved(first.input[0], ([2, 4, 2, 12, 12], [0, 2, 1, 3, 4]), ([2, 4, 2, 12, 12], None))
-""", ("order|reshaped",)),
+""", ("reshaped",)),
         _one("heads in the order of the rows", heads, T, "Transpose", """
 if node.input[0] in made_by and made_by[node.input[0]].op_type == "Reshape" and node.input[0] not in seen:
     node.op_type = "Reshape"
     node.input.append(constant(np.array([2, 4, 6, 4])))
     del node.attribute[:]
-""", ("order|reshape",)),
+""", ("reshape",)),
         _one("flattened with channels last", flat, X, "Flatten",
              "if node.output[0] == 'f':\n    moved(node.input[0], ([2, 6, 5, 5], [0, 2, 3, 1]), ([2, 150], None))",
-             ("Flatten", "order|reshaped|channels last|permut")),
+             ("Flatten", "reshaped|channels (came )?last")),
         _one("square left as it lies", tokens(SQUARE), T, "Transpose", """
 if node.input[0] in made_by and made_by[node.input[0]].op_type == "Sin":
     node.op_type = "Identity"
     del node.attribute[:]
-""", ("Transpose", "left out|did nothing|order|passes")),
+""", ("Transpose", "left out|did nothing|reshaped|passes")),
         _one("windows by columns", windows, X, "Transpose", """
 if node.input[0] not in seen:
     without('perm')
     node.attribute.append(helper.make_attribute('perm', [0, 4, 2, 1, 5, 3]))
-""", ("Transpose", "perm|order")),
+""", ("Transpose", "perm were|reshaped")),
     ]  # fmt: skip
 
 

@@ -81,6 +81,7 @@ class MeaningTold:
         VerdictKind.COMPARISON_UNSOUND,
         VerdictKind.LOCAL_FAULT,
         VerdictKind.NON_FINITE,
+        VerdictKind.LAYOUT,
         VerdictKind.FUSION_FAULT,
         VerdictKind.QUANTIZATION,
         VerdictKind.INCONCLUSIVE,
@@ -227,4 +228,4 @@ def _change(name: str, way: Meaning) -> str:
         return way.cure
     if way.attributes:
         return f"set {', '.join(f'{key}={value}' for key, value in way.attributes.items())} at '{name}'"
-    return f"write that constant of '{name}' this way"
+    return f"write the steps of '{name}' this way" if way.body else f"write that constant of '{name}' this way"
