@@ -180,7 +180,9 @@ def _order(factors: Sequence[Sequence[tuple[int, int]]], shape: tuple[int, ...])
     return Order(*_shortest(sizes, [memory.index(index) for index in range(len(flat))], shape), tuple(shape))
 
 
-def _shortest(sizes: Sequence[int], perm: Sequence[int], shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+def _shortest(
+    sizes: Sequence[int], perm: Sequence[int], shape: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return sizes and order of the fewest axes, but for the batch: it is one of its own where it stays the first."""
     runs: list[list[int]] = []
     for axis in perm:
