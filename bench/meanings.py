@@ -17,6 +17,8 @@ from pathlib import Path
 from meanings_cases import MeaningCase, honest, planted
 from meanings_engines import EngineCase, engines, sound_engines
 from meanings_kinds import built, unbuilt, unrelated
+from meanings_normalizations import normalizations, sound_normalizations
+from meanings_orders import orders, sound_orders
 
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.runs.feeds.feed_request import FeedRequest
@@ -26,6 +28,8 @@ from tensortriage.workflows.requests import DiagnoseRequest
 Case = MeaningCase | EngineCase
 GROUPS: Mapping[str, Callable[[], Sequence[Case]]] = {
     "planted": planted, "built": built, "unbuilt": unbuilt, "engines": engines,
+    "normalizations": normalizations, "sound-normalizations": sound_normalizations,
+    "orders": orders, "sound-orders": sound_orders,
     "honest": honest, "unrelated": unrelated, "sound-engines": sound_engines,
 }  # fmt: skip
 QUESTION = "does either side interpret an operator differently?"

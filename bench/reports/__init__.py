@@ -60,6 +60,7 @@ FOURTH = ("fourth", "fourth_programs")
 FIFTH = ("fifth", "fifth_held")
 SIXTH = ("sixth", "sixth_held")
 SEVENTH = ("seventh", "seventh_held")
+EIGHTH = ("eighth", "eighth_held")
 TARGET = "diagnose model.onnx --inputs inputs.npz --target "
 FILE = "diagnose model.onnx --target-model target.onnx --inputs inputs.npz --target onnxruntime"
 PYTORCH = "diagnose model.onnx --torch net.py:make --inputs inputs.npz --target onnxruntime"
@@ -88,7 +89,7 @@ def report(
 
 def reports() -> dict[str, Report]:
     """Return every case by name."""
-    later = (*SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH)
+    later = (*SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH, *EIGHTH)
     modules = ("exporters", "quantization", "formats", "engines", "programs", "first", *later)
     for module in modules:
         importlib.import_module(f"reports.{module}")

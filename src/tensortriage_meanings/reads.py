@@ -17,6 +17,7 @@ import numpy as np
 from tensortriage.diagnose.sdk import TriageError, inner_values
 from tensortriage.model.sdk import GOLDEN_PREFIX, mark_outputs
 from tensortriage_meanings.lookups import lookup_ways
+from tensortriage_meanings.orders import order_ways
 from tensortriage_meanings.search import Unexplained, Ways
 from tensortriage_meanings.site import Meaning, MeantNode
 
@@ -75,7 +76,9 @@ def reads_of(subject: Unexplained, fed: Mapping[str, np.ndarray]) -> Iterator[Wa
         if len(results) == len(node.outputs) == 1 and (array := subject.theirs[results[0] or ""]).size:
             others = {name: value for name, value in known.items() if name != results[0]}
             site, result = MeantNode(node, model.opset, {}), np.asarray(array)
-            for way in (*lookup_ways(site, result, {**subject.around, **others}), *read_ways(site, result, others)):
+            found = [*lookup_ways(site, result, {**subject.around, **others})]
+            found += order_ways(site, result, known.get(results[0] or ""), others)
+            for way in found or read_ways(site, result, others):
                 yield {node.name or "": way}
 
 

@@ -38,7 +38,7 @@ class Rewriter:
 
         Raises:
             ModelError: When it cannot be raised to an opset that a way needs.
-            ValueError: When one way leaves no place for another.
+            ValueError: When one way leaves no place for another, or its body cannot be written.
         """
         clone = self.base(max((_since(way) for way in ways.values()), default=0)).clone().ir
         for node in list(clone.graph):
@@ -89,7 +89,10 @@ def _change(model: ir.Model, node: ir.Node, way: Meaning) -> None:
         name = f"as_{len(model.functions)}"
         imports = ", ".join(f'"{domain}" : {opset}' for domain, opset in model.opset_imports.items())
         text = f'<domain: "{_DOMAIN}", opset_import: [{imports}]> {name} {way.body}'
-        function: Any = ir.from_proto(onnx.parser.parse_function(text))
+        try:
+            function: Any = ir.from_proto(onnx.parser.parse_function(text))
+        except onnx.parser.ParseError as error:  # attributes that the syntax has no words for
+            raise ValueError(f"cannot be written: {way.words}") from error
         model.functions[function.identifier()] = function
         model.opset_imports[_DOMAIN] = 1
         node.attributes.clear()

@@ -30,6 +30,7 @@ from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.ends import ENDS
 from tensortriage_meanings.table.instead import INSTEAD
+from tensortriage_meanings.table.normalizations import NORMALIZATIONS
 from tensortriage_meanings.table.operands import BATCHES, OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 from tensortriage_meanings.table.places import PLACES
@@ -41,7 +42,10 @@ from tensortriage_meanings.table.signatures import SIGNATURES
 from tensortriage_meanings.table.ties import TIES
 
 QUESTION = "does either side interpret an operator differently?"
-TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS, *PLACES, *POOLS, *RECURRENT, *QUANTIZERS, *TIES, *NEIGHBOURS, *BATCHES)
+TABLE = (
+    *ATTRIBUTES, *BODIES, *NORMALIZATIONS, *ENDS, *OPERANDS, *PLACES, *POOLS, *RECURRENT, *QUANTIZERS, *TIES,
+    *NEIGHBOURS, *BATCHES,
+)  # fmt: skip
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )
@@ -77,6 +81,7 @@ class MeaningTold:
         VerdictKind.COMPARISON_UNSOUND,
         VerdictKind.LOCAL_FAULT,
         VerdictKind.NON_FINITE,
+        VerdictKind.LAYOUT,
         VerdictKind.FUSION_FAULT,
         VerdictKind.QUANTIZATION,
         VerdictKind.INCONCLUSIVE,
@@ -223,4 +228,4 @@ def _change(name: str, way: Meaning) -> str:
         return way.cure
     if way.attributes:
         return f"set {', '.join(f'{key}={value}' for key, value in way.attributes.items())} at '{name}'"
-    return f"write that constant of '{name}' this way"
+    return f"write the steps of '{name}' this way" if way.body else f"write that constant of '{name}' this way"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
+import onnx_ir as ir
 
 from tensortriage.diagnose.sdk import Model, TriageError, error_of, is_minor, measure, value_specs
 from tensortriage.model.sdk import ValueSpec, with_input_shapes
@@ -318,11 +319,17 @@ def sites_of(
             specs[id(base)] = _specs(base, shapes)
         groups: dict[str, dict[str, Meaning]] = {}
         for node in base.ir.graph:
-            if node.domain in _DOMAINS and (not row.ops or node.op_type in row.ops):
+            if node.domain in _DOMAINS and (node.op_type in row.ops if row.ops else _computes(node)):
                 for known in row.ways(MeantNode(node, base.opset, specs[id(base)])):
                     way = dataclasses.replace(known, since=max(known.since, row.since))
                     groups.setdefault(way.group or _key(node.op_type, way), {})[node.name or ""] = way
         yield from groups.values()
+
+
+def _computes(node: ir.Node) -> bool:
+    """Whether rows about every operator are about a node: not about constants, nor what runs graphs of its own."""
+    graphs = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+    return bool(node.inputs) and not any(each.type in graphs for each in node.attributes.values())
 
 
 def _specs(model: Model, shapes: Mapping[str, tuple[int, ...]], *, refine: bool = False) -> Mapping[str, ValueSpec]:

@@ -43,6 +43,8 @@ _SCALED = frozenset({
     "InstanceNormalization", "GroupNormalization", "LpNormalization", "MeanVarianceNormalization",
 })  # fmt: skip
 """Operators that undo a scale of their input but for their epsilon: another scale of the input is another epsilon."""
+_AT_OPS = (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE, VerdictKind.LAYOUT)
+"""Verdicts about ops that were seen alone."""
 _UNTOLD = ("", "added", "removed", "op-type", "weight", "wiring")
 """Kinds of changes that do not alter the interpretation of a file."""
 
@@ -125,7 +127,7 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
     if fed and _SCALED.intersection(node.op_type for node in inv.model.graph.nodes):
         return _of_outputs(inv, feed, inv.deployed(feed), target)
     misread = kind is VerdictKind.QUANTIZATION and question.target_model is None and evidence.local is not None
-    if (misread or kind in (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE)) and found.culprits:
+    if (misread or kind in _AT_OPS) and found.culprits and evidence.local is not None:
         return _of_ops(inv, feed, found, target)
     if kind is VerdictKind.FUSION_FAULT and evidence.local is not None:
         return _of_set(inv, feed, found, target)

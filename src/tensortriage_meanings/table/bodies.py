@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 
 from tensortriage.model.sdk import array_of
+from tensortriage_meanings.calls import formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
-from tensortriage_meanings.table.calls import formal
 from tensortriage_meanings.table.integers import IN_FLOAT32, IN_RANGE, INTEGERS
 
 Condition = Callable[[MeantNode], bool]
@@ -110,28 +110,6 @@ def _by_batch(site: MeantNode) -> Iterator[Meaning]:
         "gg = Reshape(i1, c) bb = Reshape(i2, c) r = Mul(n, gg) y = Add(r, bb) }",
         since=18,
         cure="put the network into evaluation mode (model.eval()) before it is run or exported" if stored else "",
-    )
-
-
-def _outside(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a normalization whose epsilon is added to the standard deviation, not to the variance under the root."""
-    rank, epsilon, axis = site.rank(), site.attribute("epsilon"), site.attribute("axis")
-    if not rank or not epsilon or len(site.node.outputs) > 1:
-        return
-    by_channel = site.op_type == "InstanceNormalization"
-    axes = list(range(2, rank)) if by_channel else list(range(axis % rank, rank))
-    column = f"c = Constant<value_ints={[1, -1, *[1] * (rank - 2)]}>() " if by_channel else ""
-    names = ["i1", "i2"][: len([value for value in site.node.inputs[1:] if value is not None])]
-    steps = "".join(f"g{n} = Reshape({n}, c) " for n in names) if by_channel else ""
-    scale, *shift = [f"g{n}" for n in names] if by_channel else names
-    last = f"y = Add(r, {shift[0]})" if shift else "y = Identity(r)"
-    yield Meaning(
-        f"its epsilon ({epsilon:g}) were added to the root of the variance, not under it",
-        body=f"{formal(site)} => (y) {{ a = Constant<value_ints={axes}>() {column}m = ReduceMean(i0, a) d = Sub(i0, m) "
-        f"q = Mul(d, d) v = ReduceMean(q, a) s = Sqrt(v) e0 = Constant<value_float={epsilon}>() e = CastLike(e0, i0) "
-        f"w = Add(s, e) n = Div(d, w) {steps}r = Mul(n, {scale}) {last} }}",
-        since=18,
-        cure="write the normalization in single steps with the epsilon where it is meant",
     )
 
 
@@ -319,5 +297,4 @@ BODIES: tuple[MeaningRow, ...] = (
     ),
     MeaningRow(("BatchNormalization", "InstanceNormalization"), _by_batch),
     MeaningRow(("ReduceMean",), _unbiased),
-    MeaningRow(("LayerNormalization", "InstanceNormalization"), _outside),
 )

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tensortriage_meanings.calls import call, formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 from tensortriage_meanings.table.bodies import body
-from tensortriage_meanings.table.calls import call, formal
 
 _PASSING = ("Max", "Min", "Relu", "Clip", "ReduceMax", "ReduceMin", "MaxPool", "Sign", "LeakyRelu")
 """Operators that kernels write by comparisons, and that pass NaN on by ONNX."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tensortriage_meanings.calls import call, formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
-from tensortriage_meanings.table.calls import call, formal
 
 IN_FLOAT32 = "large whole numbers were computed in float32, which is exact up to 2^24 only"
 IN_RANGE = "keep the numbers within that range, or compute them in another type"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tensortriage.model.sdk import array_of
+from tensortriage_meanings.calls import call, formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
-from tensortriage_meanings.table.calls import call, formal
 
 _EPSILONS = (1e-5, 1e-3, 1e-6, 1e-12, 1e-8, 1e-7, 1e-4, 1e-10, 0.0)
 _FOLDED = (

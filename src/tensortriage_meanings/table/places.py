@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tensortriage_meanings.calls import call, formal
 from tensortriage_meanings.site import BROADCASTING, Meaning, MeaningRow, MeantNode
-from tensortriage_meanings.table.calls import call, formal
 
 
 def _channels_last(site: MeantNode) -> Iterator[Meaning]:

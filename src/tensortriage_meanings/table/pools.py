@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tensortriage_meanings.calls import text
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
-from tensortriage_meanings.table.calls import text
 
 
 def _padded_with_zeros(site: MeantNode) -> Iterator[Meaning]:

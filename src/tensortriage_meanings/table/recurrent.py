@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage_meanings.calls import call, formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 from tensortriage_meanings.table.activations import activations
-from tensortriage_meanings.table.calls import call, formal
 
 _ORDERS: Mapping[str, Mapping[str, Sequence[int]]] = {
     "LSTM": {"i, f, c, o (PyTorch, Keras)": (0, 3, 1, 2), "i, f, o, c": (0, 2, 3, 1), "f, i, c, o": (2, 3, 0, 1)},

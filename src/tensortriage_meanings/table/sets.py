@@ -12,8 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.model.sdk import GOLDEN_PREFIX, array_of
+from tensortriage_meanings.calls import call, formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
-from tensortriage_meanings.table.calls import call, formal
 from tensortriage_meanings.table.quantizers import PAIR
 
 _MOST_OPERANDS = 3

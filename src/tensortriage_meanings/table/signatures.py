@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import onnx
 
+from tensortriage_meanings.calls import call, formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 from tensortriage_meanings.table.attributes import shown
-from tensortriage_meanings.table.calls import call, formal
 
 _OPTIONAL = onnx.defs.OpSchema.FormalParameterOption.Optional
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic

@@ -117,20 +117,6 @@ def test_a_remainder_in_float32():
     assert run(meant(one, BODIES, "float32"), x=x).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "call", ["LayerNormalization<epsilon=0.5>(x, g, b)", "LayerNormalization<epsilon=0.5>(x, g)",
-             "InstanceNormalization<epsilon=0.5>(x, h, h)"],
-)  # fmt: skip
-def test_an_epsilon_that_is_added_to_the_root(call):
-    constants = "float[3] g = {1, 2, 3}, float[3] b = {4, 5, 6}, float[2] h = {2, 3}"
-    one = model(f"g (float[1,2,3] x) => (float[1,2,3] y) <{constants}> {{ y = {call} }}")
-    x = np.array([[[1, 2, 6], [-1, 0, 3]]], np.float32)
-    scale, shift = (np.array([[2], [3]]),) * 2 if "Instance" in call else (np.array([1, 2, 3]), np.array([4, 5, 6]))
-    normal = (x - x.mean(2, keepdims=True)) / (x.std(2, keepdims=True) + 0.5)
-    made = run(meant(one, BODIES, "added to the root"), x=x)
-    assert made == pytest.approx(normal * scale + (shift if ", b)" in call or "Instance" in call else 0), rel=1e-5)
-
-
 def test_a_sample_by_the_statistics_of_its_batch():
     one = model(
         "g (float[2,1,2] x) => (float[2,1,2] y) <float[1] g = {2}, float[1] b = {3}> "

@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import onnx
+import onnx_ir as ir
+
 from tensortriage_meanings.site import MeantNode
 
 _NOTHING: Mapping[int, str] = {}
@@ -28,7 +31,12 @@ def call(site: MeantNode, operands: Mapping[int, str] = _NOTHING) -> str:
 
 
 def text(value: Any) -> str:
-    """Return an attribute in ONNX's text syntax."""
+    """Return an attribute in ONNX's text syntax: a number, a word, a list of them, or a tensor."""
+    if isinstance(value, ir.TensorProtocol):
+        array = value.numpy()
+        array = array.astype(int) if array.dtype.kind == "b" else array
+        kind = onnx.TensorProto.DataType.Name(int(value.dtype)).lower()
+        return f"{kind}{list(array.shape) if array.ndim else ''} {{{', '.join(map(repr, array.reshape(-1).tolist()))}}}"
     if isinstance(value, bytes | str):
         return f'"{value.decode() if isinstance(value, bytes) else value}"'
     if isinstance(value, Sequence):
