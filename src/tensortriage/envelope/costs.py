@@ -4,6 +4,7 @@ Each takes the model and its feed (`Setting`), the floors that were measured wit
 together, and the names of values; it returns relative errors by value. None looks at the target's results.
 """
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
@@ -17,12 +18,14 @@ from tensortriage.envelope.distances import by_value, distances
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, UNROUNDED, Explanation
 from tensortriage.envelope.setting import Floors, Setting
+from tensortriage.errors import EngineError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.jitter import jitter
 from tensortriage.model.inspect.output_parts import whole, with_parts
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
+from tensortriage.model.quantization.int8_products import unsigned_weights
 from tensortriage.model.quantization.int16_products import int16_products
 from tensortriage.model.quantization.qdq import integer_biases
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs
@@ -105,7 +108,8 @@ _DRAWN = UNROUNDED.with_options({**UNROUNDED.options, "draw": "1"})
 def of_int16(setting: Setting, _: Floors, __: Together, values: Sequence[str]) -> dict[str, float]:
     """Return the loss of such kernels at outputs, at most the cost of rounding to 8 bits.
 
-    Both are evaluated in float64: a reference on this processor may lose as much, and would excuse the target.
+    Both are evaluated in float64: a reference on this processor may lose as much, and would excuse the target. Of an
+    engine whose kernels nobody knows, at most what it does otherwise where its int8 weights are uint8 ones.
 
     Raises:
         EngineError: When the model cannot be evaluated.
@@ -119,8 +123,21 @@ def of_int16(setting: Setting, _: Floors, __: Together, values: Sequence[str]) -
         return {}
     exact = dataclasses.replace(setting, reference=CORRECTLY_ROUNDED, golden_outputs=lambda: _exact(setting))
     found = output_errors(exact, model)
+    if any(found.values()) and setting.target.name not in ("onnxruntime", "openvino"):
+        found = _by_weights(setting, found)
     own = rounding_costs(exact) if any(found.values()) else {}
     return {name: min(lost, own.get(name, 0.0)) for name, lost in found.items() if name in values}
+
+
+def _by_weights(setting: Setting, foreseen: dict[str, float]) -> dict[str, float]:
+    """Return what is foreseen, at most what uint8 weights change; all where the target does not run on these."""
+    other = unsigned_weights(setting.model)
+    with contextlib.suppress(EngineError):
+        if other is not None:
+            ours = (setting.lab.outputs(setting.target, model, setting.feed) for model in (setting.model, other))
+            made, same = (with_parts(outputs, setting.parts) for outputs in ours)
+            return {name: min(lost, difference(made[name], same[name])) for name, lost in foreseen.items()}
+    return foreseen
 
 
 def _exact(setting: Setting) -> TensorStore:
