@@ -158,10 +158,11 @@ def written(name: str, folder: Path) -> list[str]:
     case, rng = CASES[name], np.random.default_rng(sum(map(ord, name)))
     text = re.sub(r"^(?:(\w+), )?(\w+) = ", lambda m: f"[{m[2]}] {m[0]}", case.body, flags=re.MULTILINE)
     shape = f"float[{', '.join(map(str, case.x))}]"
-    graph = f'<ir_version: 8, opset_import: ["": 17]> {name.replace("-", "_")} ({shape} x) => ({case.output} y) {{ {text} }}'
+    head = f'<ir_version: 8, opset_import: ["": 17]> {name.replace("-", "_")}'
+    graph = f"{head} ({shape} x) => ({case.output} y) {{ {text} }}"
     model = parser.parse_model(graph)
     for weight, given in case.weights.items():
-        drawn = rng.standard_normal(given).astype(np.float32) / np.sqrt(given[0]) if isinstance(given, tuple) else given
+        drawn = (rng.standard_normal(given) / np.sqrt(given[0])).astype(np.float32) if isinstance(given, tuple) else given
         model.graph.initializer.append(numpy_helper.from_array(np.asarray(drawn), weight))
     onnx.save(model, folder / "model.onnx")
     np.savez(folder / "x.npz", x=(rng.standard_normal(case.x) * case.scale).astype(np.float32))
