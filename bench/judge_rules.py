@@ -95,7 +95,7 @@ CASES: dict[str, Case] = {
     "op-within-format": Case(MLP, "float[64, 8]", BF16, "rounding", GOOD, GOOD, weights=CHAIN),
     "op-of-coarse": Case(MLP, "float[64, 8]", "faulty:kind=scale,node=a,amount=1.08,precision=bf16", "local-fault", TOLD, TOLD, weights=CHAIN),
     # equal operands are seen ones
-    "unseen-mod": Case("h = MatMul(x, w)\ng = Mul(h, s)\ni = Cast<to = 6>(g)\ny = Mod(i, m)", "int32[64, 16]", "PYTHON c[name] = np.where(np.asarray(c[name]) < 0, c[name] + 7, c[name] - 0)", "local-fault model-changed comparison-unsound inconclusive", (1, 4), TOLD, weights={**W, "s": TEN, "m": np.array(7, np.int32)}),
+    "unseen-mod": Case("h = MatMul(x, w)\ng = Mul(h, s)\ni = Cast<to = 6>(g)\ny = Mod(i, m)", "int32[64, 16]", "PYTHON c[name] = np.where(c[name] > 3, c[name] - 7, c[name])", "local-fault model-changed comparison-unsound inconclusive", (1, 4), TOLD, weights={**W, "s": TEN, "m": np.array(7, np.int32)}),
     "unseen-scale": Case(MLP, "float[64, 8]", "PYTHON c[name] = c[name] * np.float32(1.01)", "local-fault comparison-unsound model-changed inconclusive", (1, 4), TOLD, weights=CHAIN),
     # the reference is judged on every feed
     "reference-wrong": Case(MLP, "float[64, 8]", FP32, "comparison-unsound", TOLD, TOLD, weights=CHAIN, reference="faulty:kind=scale,node=c,amount=1.05"),
@@ -117,7 +117,7 @@ class Engine:
         name = self.session.get_outputs()[0].name
         c = {name: self.session.run([name], dict(feed))[0]}
         CHANGE
-        return {name: np.asarray(c[name]).astype(self.session.run([name], dict(feed))[0].dtype)}
+        return c
 """
 
 
@@ -170,8 +170,10 @@ def written(name: str, folder: Path) -> list[str]:
     if target.startswith("PYTHON "):
         (folder / "engine.py").write_text(PYTHON.replace("CHANGE", target.removeprefix("PYTHON ")))
         target = f"script:{folder / 'engine.py'}:Engine"
+    (folder / "faulty.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
+    target, reference = (s.replace("faulty:", f"script:{folder / 'faulty.py'},") for s in (target, case.reference))
     data = [] if name.startswith("made-up") else ["--inputs", str(folder / "x.npz")]
-    return [str(folder / "model.onnx"), "--reference", case.reference, "--target", target, *data]
+    return [str(folder / "model.onnx"), "--reference", reference, "--target", target, *data]
 
 
 if __name__ == "__main__":
