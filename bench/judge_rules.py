@@ -74,6 +74,13 @@ CASES: dict[str, Case] = {
     "tie-bytes": Case(PRODUCT + "a = Abs(h)\ng = Mul(a, s)\nc = Clip(g, lo, hi)\ni = Cast<to = 2>(c)\nf = Cast<to = 1>(i)\ny = Div(f, hi)", "float[64, 16]", FP16, TIE, weights={**W, "s": np.float32(20), "lo": np.float32(0), "hi": np.float32(255)}),
     "tie-sign": Case(PRODUCT + "g = Sign(h)\ny = MatMul(g, u)", "float[64, 4]", BF16, TIE, weights={**W, "u": (16, 4)}),
     "tie-mod": Case(PRODUCT + "g = Mul(h, s)\nf = Floor(g)\ni = Cast<to = 7>(f)\ny = Mod(i, m)", "int64[64, 16]", FP16, TIE, weights={**W, "s": TEN, "m": np.array(7)}),
+    "tie-deep-cast": Case(MLP.replace("y =", "e =") + "\ng = Mul(e, s)\nf = Round(g)\ni = Cast<to = 7>(f)\nj = Cast<to = 1>(i)\nk = MatMul(j, p)\nq = Tanh(k)\ny = MatMul(q, r)", "float[64, 4]", FP16, TIE, weights={**CHAIN, "s": TEN, "p": (8, 16), "r": (16, 4)}),
+    "tie-deep-argmax": Case(MLP.replace("y =", "e =") + "\ni = ArgMax<axis = 1, keepdims = 0>(e)\nt2 = Gather(t, i)\nk = MatMul(t2, p)\ny = Softmax(k)", "float[600, 16]", BF16, TIE, x=(600, 32), weights={**CHAIN, "t": (8, 8), "p": (8, 16)}),
+    "tie-quantized-state": Case(MLP.replace("y =", "e =") + "\nm0 = ReduceMax<keepdims = 1>(e)\nn0 = Div(e, m0)\ng = Mul(n0, s)\nf = Round(g)\nb2 = Div(f, s)\ny = MatMul(b2, p)", "float[64, 16]", BF16, TIE, weights={**CHAIN, "s": np.float32(127), "p": (8, 16)}),
+    "tie-few": Case(PRODUCT + "g = ReduceMean<axes = [0], keepdims = 0>(h)\nk = Mul(g, s)\nf = Floor(k)\ny = Cast<to = 7>(f)", "int64[16]", FP16, TIE, weights={**W, "s": np.float32(1000)}),
+    "tie-one": Case(PRODUCT + "g = ReduceSum<keepdims = 0>(h)\ny = Cast<to = 7>(g)", "int64", BF16, TIE, weights=W),
+    "tie-iou": Case("h = MatMul(x, w)\na = Sigmoid(h)\nb = Greater(a, z)\nn = Not(b)\nf = Cast<to = 1>(n)\ng = Mul(a, f)\ny = ReduceMax<keepdims = 0, axes = [1]>(g)", "float[64]", BF16, TIE, weights={**W, "z": np.float32(0.5)}),
+    "tie-unique": Case(PRODUCT + "g = Mul(h, s)\nf = Round(g)\ni = Cast<to = 7>(f)\nq = Equal(i, o)\ny = Where(q, h, s)", "float[64, 16]", FP16, TIE, weights={**W, "s": TEN, "o": np.array(3)}),
     # what is no tie: an integer that is wrong for a fault
     "no-tie-cast": Case(PRODUCT + "g = Mul(h, s)\nf = Floor(g)\ny = Cast<to = 7>(f)", "int64[64, 16]", "faulty:kind=offset,node=f,amount=1,precision=fp16", "local-fault", TOLD, TOLD, weights={**W, "s": TEN}),
     "no-tie-argmax": Case(PRODUCT + "y = ArgMax<axis = 1, keepdims = 0>(h)", "int64[500]", "faulty:kind=scale,node=h,amount=-1,precision=bf16", "local-fault", TOLD, TOLD, x=(500, 32), weights=W),
@@ -124,19 +131,21 @@ class Engine:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--only", nargs="+", default=[], help="beginnings of names")
-    only = tuple(arguments.parse_args().only)
+    arguments.add_argument("--target", default="", help="another engine than the table's")
+    given = arguments.parse_args()
+    only = tuple(given.only)
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
         for case in (each for each in CASES if not only or each.startswith(only)):
-            row, good = asked(case, Path(name) / case)
+            row, good = asked(case, Path(name) / case, given.target)
             wrong += not good
             print(row, flush=True)
     print(f"{wrong} not as they should be")
 
 
-def asked(name: str, folder: Path) -> tuple[str, bool]:
+def asked(name: str, folder: Path, target: str) -> tuple[str, bool]:
     """Return a line about a case, and whether both commands are right."""
-    case, options = CASES[name], written(name, folder)
+    case, options = CASES[name], [*written(name, folder), *(["--target", target] if target else [])]
     ran = triage("run", *options).returncode
     said = triage("diagnose", *options, "--case", str(folder / "case"))
     box = re.search(r"^\W*(?:[✓✗i?!~] )?([a-z-]+)  ", said.stdout.split("╭", 1)[-1].split("\n", 1)[-1], re.MULTILINE)
