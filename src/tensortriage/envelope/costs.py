@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import difference
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.engines.cpu_features import PAIRED_BY_TAP, sums_in_int16
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import by_value, distances
@@ -28,6 +29,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.int8_products import unsigned_weights
 from tensortriage.model.quantization.int16_products import int16_products
 from tensortriage.model.quantization.qdq import integer_biases
+from tensortriage.model.quantization.whole_numbers import beside_ties
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import MemoryStore, TensorStore
@@ -210,6 +212,8 @@ def _drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list
 def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
     """Return how far each output of the reference moves at most when its floating-point inputs move by one ulp.
 
+    Or, as ties are few, when numbers move by `MATCH_FACTOR` ulps where they become whole, or are compared.
+
     Raises:
         EngineError: When the reference fails.
     """
@@ -225,7 +229,16 @@ def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Seq
             for name, found in errors.items():
                 if name in results and np.shape(results[name]) == setting.right[name].shape:
                     found.append(difference(setting.right[name], results[name]))
-    return {name: largest(found) for name, found in errors.items()}
+    ties = _ties(setting)
+    return {name: max(largest(found), ties.get(name, 0.0)) for name, found in errors.items()}
+
+
+def _ties(setting: Setting) -> Mapping[str, float]:
+    """Return what all ties cost at outputs that fall otherwise, above and below, so that `of_floor` gives just that."""
+    reach = MATCH_FACTOR * float(np.finfo(np.float32).eps)
+    models = [model for share in (reach, -reach) if (model := beside_ties(setting.model, share)) is not None]
+    each = [output_errors(setting, model) for model in models]
+    return {name: sum(errors[name] for errors in each) / MATCH_FACTOR for name in (each[0] if each else ())}
 
 
 def largest(errors: Sequence[float]) -> float:

@@ -1,15 +1,19 @@
 """Properties of a model that widen the range of healthy results."""
 
+import numpy as np
 import onnx_ir as ir
 
 from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.model.shape_inference.value_specs import typing_specs, value_specs
-from tensortriage.model.transforms.rewrite_helpers import is_standard
+from tensortriage.model.transforms.rewrite_helpers import Names, initializer, is_standard
+from tensortriage.values.dtype import DType
 
 _NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _TO_INTEGERS = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "Round")
+
+_DECIDES = ("Cast", "Ceil", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Round", "Sign")
 
 
 def has_narrow_types(model: Model) -> bool:
@@ -35,3 +39,30 @@ def cuts_to_integers(model: Model) -> bool:
     specs = value_specs(model)
     dtypes = [(specs[node.inputs[0]].dtype, specs[node.outputs[0]].dtype) for node in casts if node.inputs[0] in specs]
     return any(before and before.is_float and after and after.is_integer for before, after in dtypes)
+
+
+def beside_ties(model: Model, share: float) -> Model | None:
+    """Return a model whose float32 numbers are larger by a share where they become whole, or true or false.
+
+    Args:
+        model: The model; it is not changed. Bodies of If, Loop and Scan stay.
+        share: How much larger; below 0 for smaller.
+
+    Returns:
+        None where nothing becomes one.
+    """
+    clone, moved, specs = model.clone(), False, value_specs(model)
+    names, graph = Names(clone.ir.graph), clone.ir.graph
+    factor = initializer(names.fresh("beside_ties"), np.array(1.0 + share, np.float32))
+    for node in [each for each in graph if is_standard(each, *_DECIDES)]:
+        value, made = node.inputs[0], specs.get(node.outputs[0].name or "")
+        decided = node.op_type != "Cast" or (made is not None and made.dtype is not None and not made.dtype.is_float)
+        known = specs.get(value.name or "") if value is not None and value.producer() is not None else None
+        if value is not None and decided and known is not None and known.dtype is DType.FLOAT:
+            name = names.fresh(f"{value.name}_beside")
+            more = ir.node("Mul", [value, factor], outputs=[ir.Value(name=name)], name=name)
+            graph.insert_before(node, more)
+            node.replace_input_with(0, more.outputs[0])
+            moved = True
+    graph.register_initializer(factor)
+    return Model.from_ir(clone.ir) if moved else None
