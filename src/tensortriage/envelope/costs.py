@@ -238,7 +238,8 @@ def _ties(setting: Setting) -> Mapping[str, float]:
     reach = MATCH_FACTOR * float(np.finfo(np.float32).eps)
     models = [model for share in (reach, -reach) if (model := beside_ties(setting.model, share)) is not None]
     each = [output_errors(setting, model) for model in models]
-    return {name: sum(errors[name] for errors in each) / MATCH_FACTOR for name in (each[0] if each else ())}
+    costs = {name: sum(errors.get(name, 0.0) for errors in each) / MATCH_FACTOR for name in (each[0] if each else ())}
+    return {name: cost for name, cost in costs.items() if math.isfinite(cost)}
 
 
 def largest(errors: Sequence[float]) -> float:
