@@ -42,7 +42,7 @@ def cuts_to_integers(model: Model) -> bool:
 
 
 def beside_ties(model: Model, share: float) -> Model | None:
-    """Return a model whose float32 numbers are larger by a share where they become whole, or true or false.
+    """Return a model whose float32 numbers, unless whole, are larger by a share where they become so, or a bool.
 
     Args:
         model: The model; it is not changed. Bodies of If, Loop and Scan stay.
@@ -53,16 +53,21 @@ def beside_ties(model: Model, share: float) -> Model | None:
     """
     clone, moved, specs = model.clone(), False, value_specs(model)
     names, graph = Names(clone.ir.graph), clone.ir.graph
-    factor = initializer(names.fresh("beside_ties"), np.array(1.0 + share, np.float32))
+    factor = initializer(names.fresh("beside_ties"), np.array(share, np.float32))
+
+    def add(before: ir.Node, op_type: str, *inputs: ir.Value) -> ir.Value:
+        name = names.fresh(f"beside_{op_type}")
+        graph.insert_before(before, ir.node(op_type, inputs, outputs=[made := ir.Value(name=name)], name=name))
+        return made
+
     for node in [each for each in graph if is_standard(each, *_DECIDES)]:
         value, made = node.inputs[0], specs.get(node.outputs[0].name or "")
         decided = node.op_type != "Cast" or (made is not None and made.dtype is not None and not made.dtype.is_float)
         known = specs.get(value.name or "") if value is not None and value.producer() is not None else None
         if value is not None and decided and known is not None and known.dtype is DType.FLOAT:
-            name = names.fresh(f"{value.name}_beside")
-            more = ir.node("Mul", [value, factor], outputs=[ir.Value(name=name)], name=name)
-            graph.insert_before(node, more)
-            node.replace_input_with(0, more.outputs[0])
+            broken = add(node, "Sub", add(node, "Ceil", value), add(node, "Floor", value))  # 1, of whole numbers 0
+            more = add(node, "Mul", add(node, "Mul", value, factor), broken)
+            node.replace_input_with(0, add(node, "Add", value, more))
             moved = True
     graph.register_initializer(factor)
     return Model.from_ir(clone.ir) if moved else None

@@ -22,11 +22,22 @@ FED = "g (float[4] x) => (float[4] y) { a = Floor(x) y = Neg(a) }"
         (COMPARED, -1e-6, [False, False, True, False]),
     ],
 )
-def test_what_lies_on_a_tie_falls_on_the_side_it_is_moved_to(text, share, expected, tmp_path):
+@pytest.mark.parametrize("ulps", [-1, 1])
+def test_what_lies_beside_a_tie_falls_on_the_side_it_is_moved_to(text, share, expected, ulps, tmp_path):
+    x = np.array([1.0, -1.0, 1.75, 0.0], np.float32) * np.float32(1.0 + ulps * 2.0**-23)
+    np.testing.assert_array_equal(run(beside_ties(parse(text), share), x, tmp_path), expected)
+
+
+@pytest.mark.parametrize("share", [1e-6, -1e-6])
+def test_whole_numbers_stay(share, tmp_path):
+    whole = "g (float[4] x) => (int64[4] y) { a = Add(x, x) b = Floor(a) y = Cast<to = 7>(b) }"
     x = np.array([1.0, -1.0, 1.75, 0.0], np.float32)
-    changed = beside_ties(parse(text), share)
-    session = onnxruntime.InferenceSession(changed.save(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
-    np.testing.assert_array_equal(session.run(None, {"x": x})[0], expected)
+    np.testing.assert_array_equal(run(beside_ties(parse(whole), share), x, tmp_path), [2, -2, 3, 0])
+
+
+def run(model, x, folder):
+    session = onnxruntime.InferenceSession(model.save(folder / "m.onnx"), providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x})[0]
 
 
 @pytest.mark.parametrize("text", [STAYS, FED])
