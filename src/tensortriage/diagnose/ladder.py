@@ -38,7 +38,6 @@ from tensortriage.diagnose.rungs.premises.comparable_outputs import (
 from tensortriage.diagnose.rungs.premises.made_up_anew import says_more_of_two_models, says_more_than_noise
 from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
-from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep
 from tensortriage.diagnose.rungs.premises.training_mode import left_in_training
 from tensortriage.diagnose.rungs.premises.within_noise import within_noise
 from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_reference, saturating_sums
@@ -80,7 +79,7 @@ OF_ANOTHER_MODEL: tuple[Rung, ...] = (
 OF_THE_NUMBERS: tuple[Rung, ...] = (check_quantizers,)
 """Questions before those about the target's outputs."""
 
-OF_THE_FIRST_RUN: tuple[Rung, ...] = (compare_outputs, scan_ranges, sweep)
+OF_THE_FIRST_RUN: tuple[Rung, ...] = (compare_outputs, scan_ranges)
 """Questions that are always asked, including which values evaluated for the floors are beyond formats."""
 
 OF_THE_OUTPUTS: tuple[Rung, ...] = (
@@ -92,7 +91,7 @@ OF_THE_OUTPUTS: tuple[Rung, ...] = (
 )
 """Questions about available outputs."""
 
-ONCE_IT_PASSES: tuple[Rung, ...] = (says_nothing, broken_shape, sound_quantization, within_noise, unexplained_format)
+ONCE_IT_PASSES: tuple[Rung, ...] = (says_nothing, sound_quantization, within_noise, unexplained_format)
 """Questions about a target that does not fail."""
 
 ONCE_IT_FAILS: tuple[Rung, ...] = (

@@ -21,6 +21,7 @@ from tensortriage.compare.patterns.reordered import order_words as order_words
 from tensortriage.compare.patterns.stored_type import EQUAL_IN_FP32 as EQUAL_IN_FP32
 from tensortriage.compare.patterns.stored_type import rms_error as rms_error
 from tensortriage.compare.patterns.stored_type import stored_type as stored_type
+from tensortriage.compare.reference_checks import has_nan as has_nan
 from tensortriage.diagnose.measurements.branches import fed_to as fed_to
 from tensortriage.diagnose.measurements.branches import with_taken_branches as with_taken_branches
 from tensortriage.diagnose.measurements.evidence import Evidence as Evidence
@@ -35,6 +36,7 @@ from tensortriage.diagnose.measurements.outputs import deployed as deployed
 from tensortriage.diagnose.measurements.outputs import judge as judge
 from tensortriage.diagnose.measurements.outputs import measured_outputs as measured_outputs
 from tensortriage.diagnose.measurements.outputs import output_floors as output_floors
+from tensortriage.diagnose.measurements.soundness import FAILURES as FAILURES
 from tensortriage.diagnose.measurements.soundness import builds_vary as builds_vary
 from tensortriage.diagnose.measurements.suggested_commands import run_command as run_command
 from tensortriage.diagnose.rungs.fusion.fusion import marking_restores as marking_restores
@@ -61,7 +63,9 @@ from tensortriage.diagnose.state.confidence import unfailing as unfailing
 from tensortriage.diagnose.state.investigation import Investigation as Investigation
 from tensortriage.diagnose.state.verdict import Conclusion as Conclusion
 from tensortriage.diagnose.state.verdict import Culprit as Culprit
+from tensortriage.diagnose.state.verdict import ShapeRow as ShapeRow
 from tensortriage.diagnose.state.verdict import VerdictKind as VerdictKind
+from tensortriage.diagnose.state.verdict import rows_in_words as rows_in_words
 from tensortriage.engines.registry import is_foreign as is_foreign
 from tensortriage.engines.spec import PLAIN as PLAIN
 from tensortriage.engines.spec import EngineSpec as EngineSpec
@@ -105,6 +109,8 @@ from tensortriage.runs.analyses.given_layouts import held_network as held_networ
 from tensortriage.runs.lab import Lab as Lab
 from tensortriage.runs.observation.experiment import Experiment as Experiment
 from tensortriage.runs.observation.experiment import Measurement as Measurement
+from tensortriage.runs.outcome import Outcome as Outcome
+from tensortriage.runs.outcome import OutcomeKind as OutcomeKind
 from tensortriage.runs.questions.question import Question as Question
 from tensortriage.runs.questions.suggested_commands import command_without_inputs as command_without_inputs
 from tensortriage.runs.questions.suggested_commands import triage_command as triage_command

@@ -4,6 +4,7 @@ Each takes the model and its feed (`Setting`), the floors that were measured wit
 together, and the names of values; it returns relative errors by value. None looks at the target's results.
 """
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
@@ -11,20 +12,24 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import difference
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.engines.cpu_features import PAIRED_BY_TAP, sums_in_int16
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import by_value, distances
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, UNROUNDED, Explanation
 from tensortriage.envelope.setting import Floors, Setting
+from tensortriage.errors import EngineError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.jitter import jitter
 from tensortriage.model.inspect.output_parts import whole, with_parts
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
+from tensortriage.model.quantization.int8_products import unsigned_weights
 from tensortriage.model.quantization.int16_products import int16_products
 from tensortriage.model.quantization.qdq import integer_biases
+from tensortriage.model.quantization.whole_numbers import beside_ties
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import MemoryStore, TensorStore
@@ -105,7 +110,8 @@ _DRAWN = UNROUNDED.with_options({**UNROUNDED.options, "draw": "1"})
 def of_int16(setting: Setting, _: Floors, __: Together, values: Sequence[str]) -> dict[str, float]:
     """Return the loss of such kernels at outputs, at most the cost of rounding to 8 bits.
 
-    Both are evaluated in float64: a reference on this processor may lose as much, and would excuse the target.
+    Both are evaluated in float64: a reference on this processor may lose as much, and would excuse the target. Of an
+    engine whose kernels nobody knows, at most what it does otherwise where its int8 weights are uint8 ones.
 
     Raises:
         EngineError: When the model cannot be evaluated.
@@ -119,8 +125,21 @@ def of_int16(setting: Setting, _: Floors, __: Together, values: Sequence[str]) -
         return {}
     exact = dataclasses.replace(setting, reference=CORRECTLY_ROUNDED, golden_outputs=lambda: _exact(setting))
     found = output_errors(exact, model)
+    if any(found.values()) and setting.target.name not in ("onnxruntime", "openvino"):
+        found = _by_weights(setting, found)
     own = rounding_costs(exact) if any(found.values()) else {}
     return {name: min(lost, own.get(name, 0.0)) for name, lost in found.items() if name in values}
+
+
+def _by_weights(setting: Setting, foreseen: dict[str, float]) -> dict[str, float]:
+    """Return what is foreseen, at most what uint8 weights change; all where the target does not run on these."""
+    other = unsigned_weights(setting.model)
+    with contextlib.suppress(EngineError):
+        if other is not None:
+            ours = (setting.lab.outputs(setting.target, model, setting.feed) for model in (setting.model, other))
+            made, same = (with_parts(outputs, setting.parts) for outputs in ours)
+            return {name: min(lost, difference(made[name], same[name])) for name, lost in foreseen.items()}
+    return foreseen
 
 
 def _exact(setting: Setting) -> TensorStore:
@@ -193,6 +212,8 @@ def _drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list
 def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
     """Return how far each output of the reference moves at most when its floating-point inputs move by one ulp.
 
+    Or, as ties are few, when numbers move by `MATCH_FACTOR` ulps where they become whole, or are compared.
+
     Raises:
         EngineError: When the reference fails.
     """
@@ -208,7 +229,17 @@ def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Seq
             for name, found in errors.items():
                 if name in results and np.shape(results[name]) == setting.right[name].shape:
                     found.append(difference(setting.right[name], results[name]))
-    return {name: largest(found) for name, found in errors.items()}
+    ties = _ties(setting)
+    return {name: max(largest(found), ties.get(name, 0.0)) for name, found in errors.items()}
+
+
+def _ties(setting: Setting) -> Mapping[str, float]:
+    """Return what all ties cost at outputs that fall otherwise, above and below, so that `of_floor` gives just that."""
+    reach = MATCH_FACTOR * float(np.finfo(np.float32).eps)
+    models = [model for share in (reach, -reach) if (model := beside_ties(setting.model, share)) is not None]
+    each = [output_errors(setting, model) for model in models]
+    costs = {name: sum(errors.get(name, 0.0) for errors in each) / MATCH_FACTOR for name in (each[0] if each else ())}
+    return {name: cost for name, cost in costs.items() if math.isfinite(cost)}
 
 
 def largest(errors: Sequence[float]) -> float:

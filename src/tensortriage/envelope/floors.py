@@ -138,7 +138,8 @@ def envelope_floors(
     }
     fp32 = {value: floor for value, floor in fp32.items() if value not in noise}
     target = {value: healthy.floor(each) for value, each in figures.items() if value not in noise}
-    return Floors(fp32, target, found.get("format", {}), ENVELOPE, found.get(EXTERNAL, {}))
+    signal = {value: max(each.reference_rms for each in figures[value].values()) for value in fp32}
+    return Floors(fp32, target, found.get("format", {}), ENVELOPE, found.get(EXTERNAL, {}), signal)
 
 
 def emulate(

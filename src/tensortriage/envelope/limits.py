@@ -38,15 +38,21 @@ class Limit:
         error: The error, relative to the RMS of the reference; a share of unequal elements for exact types.
         basis: Source of the limit.
         by: Names of the explanations that allow it.
+        noise: An absolute RMS error that is within the noise of healthy engines, where that is larger than the signal.
     """
 
     error: float
     basis: Basis
     by: tuple[str, ...] = ()
+    noise: float = 0.0
 
     def allows(self, error: float) -> bool:
         """Return whether an error is within it; NaN and Inf never are."""
         return math.isfinite(error) and error <= self.error
+
+    def drowns(self, figure: Metrics) -> bool:
+        """Return whether a tensor's error is within noise that is larger than the signal; see `noise`."""
+        return not figure.exact and not figure.nonfinite_mismatch and 0.0 < figure.rms_error <= self.noise
 
 
 ORDERS, FORMAT = "order-of-sums", "number-format"
@@ -147,7 +153,7 @@ def half_at_most(limit: Limit) -> Limit:
     """Return a limit that lets no more than half of the signal go."""
     if not limit.error > LOST:  # a NaN, which allows nothing, stays so
         return limit
-    return Limit(LOST, limit.basis if limit.basis is Basis.NOISE else Basis.LOST, limit.by)
+    return Limit(LOST, limit.basis if limit.basis is Basis.NOISE else Basis.LOST, limit.by, limit.noise)
 
 
 def judged_by(limit: Limit, figure: Metrics, *, format_name: str = "") -> Judgement:
@@ -179,8 +185,8 @@ def judged_by(limit: Limit, figure: Metrics, *, format_name: str = "") -> Judgem
         return Judgement(False, words, math.inf, limit.basis)
     error = error_of(figure)
     ratio = ratio_of(error, limit.error) or 0.0
-    within = error <= limit.error
-    return Judgement(within, words, ratio, limit.basis, by if within else "")
+    within = error <= limit.error or limit.drowns(figure)
+    return Judgement(within, words, min(ratio, 1.0) if within else ratio, limit.basis, by if within else "")
 
 
 # -- files that stand for a network, conversions, draws ----------------------------------------------------------------

@@ -303,7 +303,7 @@ REGISTRY: tuple[Explanation, ...] = (
         name="amplification",
         words="the model amplifies rounding",
         source="an engine cannot be closer to the reference than the reference is to itself on inputs that float32 "
-        "barely separates",
+        "barely separates, nor with numbers that lie ten units in the last place beside a tie on its other side",
         cost=of_moved_inputs,
         allows=lambda cost, _: of_floor(cost),
         needs=Needs(alone=OPS_IN_FP32, unproven=True),

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tensortriage.compare.judgement.judgement import Basis
+from tensortriage.compare.judgement.within import is_lost
 from tensortriage.engines.registry import ResolvedEngine, resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec, Hardware
 from tensortriage.envelope import limits
@@ -124,6 +125,7 @@ class Floors:
             the format.
         source: How the fp32 floor was found: ``envelope`` or ``input jitter``.
         reference: Figures of the reference's own values against the centre of the envelope, as far as it was judged.
+        signal: Root mean square of the centre, as far as it was evaluated.
     """
 
     fp32: Mapping[str, float]
@@ -131,11 +133,20 @@ class Floors:
     emulated: Mapping[str, Distance]
     source: str
     reference: Mapping[str, Distance] = dataclasses.field(default_factory=dict)
+    signal: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def in_fp32(self, value: str) -> Limit:
         """Return the largest error of a healthy fp32 engine at a value."""
         basis = Basis.FLOOR if self.source == ENVELOPE else Basis.SENSITIVITY
-        return Limit(limits.of_floor(self.fp32.get(value, 0.0)), basis, (limits.ORDERS,))
+        return Limit(limits.of_floor(self.fp32.get(value, 0.0)), basis, (limits.ORDERS,), self._drowning(value))
+
+    def _drowning(self, value: str) -> float:
+        """Return how far off, in absolute terms, a value may be on which healthy engines lose the signal; 0 on others.
+
+        A reference that rounds it all to 0, as fp32 Sigmoids do, is no measure of an error.
+        """
+        floor = self.fp32.get(value, 0.0)
+        return limits.of_floor(floor) * self.signal.get(value, 0.0) if is_lost(floor) and math.isfinite(floor) else 0.0
 
     def in_other_places(self, value: str) -> float:
         """Return the largest error of a value in another place; 0 where its floor is NaN or Inf, which is no limit."""
@@ -153,4 +164,5 @@ class Floors:
         """
         predicted = self.target.get(value) if self.emulated else None
         limit = limits.healthy(count, self.fp32.get(value, 0.0), predicted, chosen, freedoms=freedoms)
+        limit = dataclasses.replace(limit, noise=self._drowning(value))
         return limit if self.source == ENVELOPE else dataclasses.replace(limit, basis=Basis.SENSITIVITY)

@@ -122,6 +122,16 @@ def error_size(error: float | None) -> str:
     return percent(error) if error < 9.95 else times(error)
 
 
+def noise_size(floor: float) -> str:
+    """Return by how much of an output healthy engines differ: beyond all of it, the number says nothing.
+
+    Example:
+        >>> noise_size(0.4), noise_size(532.0), noise_size(float("nan"))
+        ('40 %', 'more than all', 'more than all')
+    """
+    return error_size(floor) if floor < 1.0 else "more than all"
+
+
 def decibel(value: float | None) -> str:
     """Return a level in dB with one decimal, without unit; ``exact`` for an infinite signal-to-noise ratio."""
     if value is None:

@@ -18,6 +18,7 @@ NAMES = """
     order_words output_floors outside_envelope over_floor percent quantizers restored reversed_along
     rms_error run_command run_order rung
     scan_ranges stored_type swapped times triage_command unfailing value_specs with_taken_branches
+    FAILURES Outcome OutcomeKind ShapeRow has_nan rows_in_words
 """
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.measurements.limits import limits_of
 from tensortriage.envelope import costs
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import Explanation
@@ -54,6 +55,7 @@ def test_draws_and_moved_inputs_are_no_better_than_the_worst_of_them(setting, mo
     assert explains(setting, costs.of_draws) is finite
     given = iter(errors)
     monkeypatch.setattr(costs, "difference", lambda *_: next(given))
+    monkeypatch.setattr(costs, "beside_ties", lambda *_: None)
     assert explains(setting, costs.of_moved_inputs) is finite
 
 
@@ -82,3 +84,14 @@ def test_a_floor_that_is_no_number_is_no_limit(setting):
 def test_what_a_class_chooses_without_numbers_widens_no_limit(chosen):
     limit = healthy(4096, 1e-6, None, chosen, freedoms=("row",))
     assert (limit.error, limit.basis) == (pytest.approx(1e-5), Basis.FLOOR)
+
+
+@pytest.mark.parametrize(("number", "excused"), [(-1.5625, True), (-1.5, False)], ids=["on a tie", "on none"])
+def test_what_ties_move_is_excused(investigate, number, excused):
+    """Expected: -1.5625 times 5.12 is -8, or a rounding above; the inputs of a whole number cannot show that."""
+    text = "g (float[64] x) => (int64[64] y) <float s = {5.12}> { a = Mul(x, s) b = Floor(a) y = Cast<to = 7>(b) }"
+    inv = investigate(text, {"x": np.full(64, number, np.float32)}, target="onnxruntime")
+    feed = inv.question.feeds[0]
+    right = np.asarray(inv.golden.outputs(feed)["y"])
+    figures = {"y": measure(right, right + (np.arange(64) == 3))}
+    assert limits_of(inv, feed, figures, apart={}, asked=True)["y"].allows(1 / 64) is excused

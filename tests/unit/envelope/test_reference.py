@@ -89,3 +89,19 @@ def test_as_much_as_rounding_costs_may_be_lost(asked, monkeypatch, size, matters
     assert limit.by == (("order-of-sums",) if matters else ("int16-sums",))
     be_processor(monkeypatch, NEWER)
     assert not limits_of(inv, feed, figures, apart={}, asked=False)["y"].allows(error_of(figures["y"]))
+
+
+@pytest.mark.parametrize(
+    ("engine", "excused"),
+    [("saturating", True), ("saturating:fused=false,kind=noise,node=product,amount=0.004", False)],
+)
+def test_an_engine_that_computes_uint8_weights_alike_does_not_saturate(asked, monkeypatch, engine, excused):
+    """Expected: the stand-in loses by saturation alone; the other, which is exact, by a planted noise of like size."""
+    be_processor(monkeypatch, OLDER)
+    inv = asked(66)
+    inv = inv.about(dataclasses.replace(inv.question, target=EngineSpec.parse(engine)))
+    feed = inv.question.feeds[0]
+    made, right = (np.asarray(inv.lab.outputs(spec, inv.model, feed)["y"]) for spec in (inv.question.target, PLAIN))
+    figures = {"y": measure(right, made)}
+    assert 0.003 < error_of(figures["y"]) < rounding_costs(inv.setting(feed))["y"]
+    assert limits_of(inv, feed, figures, apart={}, asked=False)["y"].allows(error_of(figures["y"])) is excused

@@ -194,7 +194,8 @@ def output_floors(inv: Investigation) -> Floors:
         for name, figure in floors.reference.items():
             if name not in figures or error_of(figure) > error_of(figures[name]):
                 figures[name] = figure
-    return Floors(fp32, target, found[0].emulated, found[0].source, figures)
+    signal = {name: max(floors.signal.get(name, 0.0) for floors in found) for name in outputs}
+    return Floors(fp32, target, found[0].emulated, found[0].source, figures, signal)
 
 
 def parts_of(inv: Investigation, feed: Feed) -> Sequence[OutputPart]:
@@ -317,8 +318,9 @@ def judge(inv: Investigation, feed: Feed, measured: OutputFigures, floors: Floor
         if inv.question.tolerance is not None:
             within[name] = measured.judged[name].within
         else:
-            limit = floors.in_fp32(name).error
-            within[name] = within_limit(error, limit) and not beyond_any_share(figures[name], limit)
+            limit = floors.in_fp32(name)
+            within[name] = within_limit(error, limit.error) and not beyond_any_share(figures[name], limit.error)
+            within[name] |= limit.drowns(figures[name])
         if decided is not None and name in decided.behind:
             within[name] &= decided.valid(name)
             errors[name] = max(error, *(decided.fp32[value].share for value in decided.behind[name]))

@@ -13,7 +13,7 @@ from tensortriage.diagnose.state.confidence import Confidence
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.values.result import Result, record
-from tensortriage.values.text import percent
+from tensortriage.values.text import error_size, percent
 
 VERDICT_FORMAT = "tensortriage.verdict/1"
 
@@ -133,6 +133,20 @@ class ShapeRow:
     def fails(self) -> bool:
         """Whether the target is wrong, or gives no answer, at this shape."""
         return self.outcome not in ("match", "rounding", "reference-failed", "not-asked")
+
+
+def rows_in_words(rows: Sequence[ShapeRow]) -> str:
+    """Return the result of a sweep in one sentence."""
+    bad = [row for row in rows if row.fails]
+    left = sum(row.outcome in ("not-asked", "reference-failed") for row in rows)
+    rest = f"; {left} could not be tried" if left else ""
+    if not bad:
+        return f"at none of {len(rows) - left}{rest}"
+    failing = [f"{row.shape} ({error_size(row.error) if row.outcome == 'wrong' else row.outcome})" for row in bad[:8]]
+    more = f" and {len(bad) - 8} more" if len(bad) > 8 else ""
+    passing = [row.shape for row in rows if row.outcome in ("match", "rounding")]
+    good = f"; it passes at {', '.join(passing[:8])}" if passing else "; it passes at none"
+    return f"at {', '.join(failing)}{more}{good}{rest}"
 
 
 @frozen_dataclass

@@ -10,7 +10,8 @@ scalar is compared with, floats of other scales.
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +21,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.inputs.synthetic.input_roles import Use
 from tensortriage.inputs.synthetic.open_sizes import SOUND, Dimension, open_dimensions
-from tensortriage.inputs.synthetic.random import FeedMaker
+from tensortriage.inputs.synthetic.random import FeedMaker, random_feeds
 from tensortriage.inputs.synthetic.required_sizes import required_sizes, solved_size
 from tensortriage.model.model import Model
 from tensortriage.values.spec import ValueSpec
@@ -59,6 +60,31 @@ def candidates(model: Model, shapes: Mapping[str, Shape]) -> Iterator[Feed]:
     Raises:
         UsageError: As `tensortriage.inputs.synthetic.random.random_feeds` does.
     """
+    return (make() for make in _made(model, shapes))
+
+
+def named_feed(model: Model, shapes: Mapping[str, Shape], name: str) -> Feed:
+    """Return the made-up feed of a name that a verdict gave, such as ``random[3.2]``: of the third, the second other.
+
+    Args:
+        model: The model to feed.
+        shapes: As of `candidates`.
+        name: The name.
+
+    Raises:
+        UsageError: When there is none of that name (``made-up-unknown``); as `candidates`.
+    """
+    first, _, second = name[len("random[") : -1].partition(".")
+    usual: Callable[[], Feed] = partial(next, random_feeds(model, shapes=shapes))
+    for make in itertools.islice(itertools.chain((usual,), _made(model, shapes)), int(first), int(first) + 1):
+        made = make()
+        others = other_numbers(model, made) if second else (made,)
+        if (found := next((feed for feed in others if feed.name == name), None)) is not None:
+            return found
+    raise UsageError(f"no made-up data are named {name}", slug="made-up-unknown", cure="copy it from a verdict")
+
+
+def _made(model: Model, shapes: Mapping[str, Shape]) -> Iterator[Callable[[], Feed]]:
     maker, number = FeedMaker(model), itertools.count(1)
     for chosen, numbers in _choices(maker, shapes):
         try:
@@ -68,7 +94,7 @@ def candidates(model: Model, shapes: Mapping[str, Shape]) -> Iterator[Feed]:
                 raise
             continue  # beyond this machine's memory
         if not chosen or sum(map(math.prod, sizes.values())) <= MOST_ELEMENTS:
-            yield maker.feed(sizes, iteration=next(number), **numbers)
+            yield partial(maker.feed, sizes, iteration=next(number), **numbers)
 
 
 def other_numbers(model: Model, feed: Feed) -> Iterator[Feed]:

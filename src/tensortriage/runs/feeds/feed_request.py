@@ -29,6 +29,7 @@ SCRIPT = "py"
 _logger = logging.getLogger(__name__)
 _SHAPE = re.compile(r".*:\[.*\]$", re.DOTALL)
 _OLD_SHAPE = re.compile(r"^([^:,]+),(-?\d+(?:x-?\d+)*)$")
+_NAMED = re.compile(r"^random\[\d+(\.\d+)?\]$")
 
 
 def shapes_field(names: str = "--input-shapes", **more: Any) -> Any:
@@ -44,7 +45,8 @@ class FeedRequest:
     Attributes:
         limits: Bounds on the script, per sample.
         paths: Files and directories; they come first. ``file.py:function`` is a data loader, ``batch.pt`` a file of
-            ``torch.save``. ``NAME:[SHAPE]``, as Polygraphy has it, is a shape, and so is ``NAME,1x3x224x224``.
+            ``torch.save``. ``NAME:[SHAPE]``, as Polygraphy has it, is a shape, and so is ``NAME,1x3x224x224``;
+            ``random[3.2]`` are the made-up data that a verdict names so.
         value_ranges: ``[low, high]`` per input name (empty name: all inputs). Giving any of ``seed``, ``iterations`` or
             ``value_ranges`` selects the numbers that Polygraphy would make.
         without: Inputs that the files and scripts need not hold, and that are left out.
@@ -52,6 +54,7 @@ class FeedRequest:
         given: Feeds that are there already; then nothing else is looked at.
         samples: Samples from Python code; likewise.
         made_up: Whether the contents of the files were made up, as the example inputs of an export mostly are.
+        named: The name of made-up data; see `paths`.
     """
 
     # fmt: off
@@ -77,11 +80,13 @@ class FeedRequest:
     given: Sequence["Feed"] = ()
     samples: "Samples | None" = None
     made_up: bool = False
+    named: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Words after ``--inputs`` of a command line on the same feeds: files, and shapes of made-up ones."""
-        return (*self.paths, *(f"{name}:[{','.join(map(str, dims))}]" for name, dims in self.shapes.items()))
+        """Words after ``--inputs`` of a command line on the same feeds: files, shapes and name of made-up ones."""
+        shapes = (f"{name}:[{','.join(map(str, dims))}]" for name, dims in self.shapes.items())
+        return (*self.paths, *shapes, *filter(None, [self.named]))
 
     @classmethod
     def of(cls, given: object) -> "FeedRequest":
@@ -104,7 +109,7 @@ class FeedRequest:
     @property
     def chooses(self) -> bool:
         """Whether sizes and numbers are ours to choose: neither data nor Polygraphy's numbers were requested."""
-        asked = self.given, self.samples, self.paths, self.script, self.value_ranges
+        asked = self.given, self.samples, self.paths, self.script, self.value_ranges, self.named
         return not any(asked) and self.seed is None and self.iterations is None
 
     def __post_init__(self) -> None:
@@ -115,6 +120,9 @@ class FeedRequest:
             found = parse_shapes(_OLD_SHAPE.sub(r"\1:\2", word) for word in shapes)
             object.__setattr__(self, "shapes", {**self.shapes, **found})
             object.__setattr__(self, "paths", tuple(path for path in self.paths if path not in shapes))
+        if named := [path for path in map(str, self.paths) if _NAMED.match(path)]:
+            object.__setattr__(self, "named", named[-1])
+            object.__setattr__(self, "paths", tuple(path for path in self.paths if path not in named))
 
 
 def feeds(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
@@ -156,6 +164,10 @@ def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
             val_range=request.value_ranges,
             shapes=request.shapes,
         )
+    elif request.named:
+        from tensortriage.inputs.synthetic.candidates import named_feed
+
+        return iter([named_feed(model, request.shapes, request.named)])
     else:
         from tensortriage.inputs.synthetic.random import random_feeds
 

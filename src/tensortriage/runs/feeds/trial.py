@@ -36,6 +36,8 @@ MOST_SECONDS = 30.0
 """A question to the user costs less than a longer search."""
 MOST_FOR_MORE = 5.0
 """Seconds to search for informative data, once there are some that run."""
+MOST_FOR_NOISE = 4
+"""Feeds tried for a smaller floor: each costs evaluations of the model."""
 SMALL = 16
 """The numbers of an input are shown up to this many."""
 

@@ -27,7 +27,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.runs.feeds.trial import feeds_that_run, say_nothing
+from tensortriage.runs.feeds.trial import MOST_FOR_NOISE, feeds_that_run, say_nothing
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.outcome import OK, Outcome
@@ -76,16 +76,34 @@ def compare(
     ):
         whole = not request.in_blocks or not can_be_cut(request)
         cut = None if whole else cut_to_memory(work.model, request.limits.memory_bytes)
-        if cut is None:
-            return work.go()
-        return compare_in_blocks(
-            request,
-            cut,
-            compare=lambda block, recorder: compare(block, record=recorder),
-            record=record,
-            on_feed=on_feed,
-            say=lab.progress,
-        )
+        if cut is not None:
+            return compare_in_blocks(
+                request,
+                cut,
+                compare=lambda block, recorder: compare(block, record=recorder),
+                record=record,
+                on_feed=on_feed,
+                say=lab.progress,
+            )
+        found = work.go()
+    ours = request.feeding.chooses and record is None and on_feed is None  # else the data are on record
+    noise = work.gathered.noise if ours else ""
+    return (noise and _on_other_numbers(request, next(iter(found.feeds)), noise, say)) or found
+
+
+def _on_other_numbers(
+    request: CompareRequest, first: str, noise: str, say: Callable[[str], None] | None
+) -> CompareResult | None:
+    """Compare on other made-up data than the first, which make an output noise; None where there are none."""
+    for number in range(1, MOST_FOR_NOISE + 1):
+        named = f"{first[:-1]}.{number}]"
+        feeding = dataclasses.replace(request.feeding, named=named)
+        with contextlib.suppress(UsageError):
+            other = compare(dataclasses.replace(request, feeding=feeding), say=say)
+            if not other.unevaluated:
+                _logger.warning("made-up data on which '%s' is more than noise: --inputs '%s'", noise, named)
+                return other
+    return None
 
 
 class _Comparing:

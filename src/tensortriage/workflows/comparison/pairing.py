@@ -156,13 +156,18 @@ class Gathered:
                 "the inputs and every tensor are constant, so that agreement proves nothing; give "
                 "inputs on which the model does something, or a tolerance"
             )
-        noise = next((row for row in judged if row.judgement.within and row.judgement.basis is Basis.NOISE), None)
-        if noise is None:
+        if not self.noise:
             return ""
         return (
-            f"these data make '{noise.value}' noise: healthy engines differ by a tenth of it or more; give other data, "
+            f"these data make '{self.noise}' noise: healthy engines differ by a tenth of it or more; give real data, "
             "or a tolerance"
         )
+
+    @property
+    def noise(self) -> str:
+        """The first tensor that passes because healthy engines disagree about it; empty for none."""
+        judged = (row for row in self.rows if row.judgement.within and row.judgement.basis is Basis.NOISE)
+        return next((row.value for row in judged), "")
 
     def comparisons(self, reference: str) -> tuple[FeedComparison, ...]:
         """Return all comparisons; there is none for a target and feed without comparable outputs."""

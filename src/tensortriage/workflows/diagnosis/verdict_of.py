@@ -8,9 +8,8 @@ from tensortriage.diagnose.climb import ClimbResult
 from tensortriage.diagnose.measurements.dissection import Patterns
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.fusion.transformations import changes_precision
-from tensortriage.diagnose.rungs.premises.shape_sweep import in_words
 from tensortriage.diagnose.rungs.premises.training_mode import training_words
-from tensortriage.diagnose.state.verdict import Culprit, ReproFacts, Verdict
+from tensortriage.diagnose.state.verdict import Culprit, ReproFacts, Verdict, rows_in_words
 from tensortriage.engines.capabilities import NamesPasses
 from tensortriage.engines.registry import resolve
 from tensortriage.model.ir.graph import Graph
@@ -63,7 +62,7 @@ def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] =
 
 def _clauses(evidence: Evidence) -> list[str]:
     """Return the clauses that hold with any conclusion."""
-    shapes = f"fails {in_words(evidence.shapes)}" if evidence.shapes else ""
+    shapes = f"fails {rows_in_words(evidence.shapes)}" if evidence.shapes else ""
     targets = f"of the two targets, {evidence.two_targets}" if evidence.two_targets else ""
     training = training_words(evidence.in_training)
     other_types = evidence.results[0].retyped if evidence.results else {}

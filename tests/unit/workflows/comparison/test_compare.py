@@ -1,10 +1,14 @@
-"""Does the comparison know whether marking changed what an engine answers?"""
+"""Does the comparison know whether marking changed what an engine answers, and when made-up data are noise?"""
+
+import dataclasses
 
 import numpy as np
+import onnx
 import pytest
 
 import models
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.common.output_selection import OutputChoice
 from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
@@ -73,3 +77,20 @@ def test_an_engine_that_fails_unmarked_is_an_outcome(request_for, tmp_path):
     assert [outcome.ok for outcome in result.outcomes.values()] == [True, True, False]
     assert len(result.comparisons) == 2  # what was measured before stays
     assert np.isfinite(result.run_seconds)
+
+
+def test_noise_of_made_up_data_leads_to_others_unless_they_are_on_record(tmp_path):
+    """Expected: Sigmoid of -19 is 0 on ONNX Runtime, 1e-8 elsewhere: noise, where Sigmoid of -9 is none."""
+    path = tmp_path / "quiet.onnx"
+    onnx.save(
+        models.proto("g (float[1, 64] x) => (float[1, 64] y) <float t = {19.0}> { d = Sub(x, t) y = Sigmoid(d) }"), path
+    )
+    request = CompareRequest(
+        model=path, reference=EngineSpec.parse("float64"), targets=[EngineSpec.parse("onnxruntime")]
+    )
+    found = compare(request)
+    assert (list(found.feeds), found.unevaluated) == (["random[0.3]"], "")
+    again = compare(dataclasses.replace(request, feeding=FeedRequest(paths=("random[0.3]",))))
+    assert again.comparisons == found.comparisons
+    kept = compare(request, on_feed=lambda number, feed: None)
+    assert (list(kept.feeds), "noise" in kept.unevaluated) == (["random[0]"], True)

@@ -21,7 +21,7 @@ from tensortriage.inputs.oddities import OddKind, constant_inputs, oddities
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.search.statistics.repeats import Rate
-from tensortriage.values.text import error_size, over_floor
+from tensortriage.values.text import error_size, noise_size, over_floor
 
 SOUND = "is the reference sound?"
 ALLOWED = "how large may a healthy engine's error be?"
@@ -155,7 +155,7 @@ def allowed_in_words(inv: Investigation, floors: Floors) -> str:
     words = f"output '{name}' by {most} in fp32"
     if inv.precision not in PREDICTED:
         return words
-    return f"{words}; rounding to {inv.precision.value} costs it {error_size(floors.target.get(name))}"
+    return f"{words}; rounding to {inv.precision.value} costs it {noise_size(floors.target.get(name, 0.0))}"
 
 
 def incomparable(inv: Investigation, problem: Unsound, feed: Feed) -> Conclusion:

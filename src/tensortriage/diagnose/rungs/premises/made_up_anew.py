@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import LOST
 from tensortriage.compare.judgement.within import is_noise
 from tensortriage.compare.reference_checks import has_nan, is_constant
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
@@ -22,16 +23,14 @@ from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError, RunFailed
-from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.synthetic.candidates import are_ours, other_numbers
-from tensortriage.runs.feeds.trial import as_options, asked_for, first_that_runs, in_words
+from tensortriage.runs.feeds.trial import MOST_FOR_NOISE, as_options, asked_for, first_that_runs, in_words
 from tensortriage.runs.questions.question import Question
 from tensortriage.runs.questions.suggested_commands import command_without_inputs
-from tensortriage.values.text import error_size
+from tensortriage.values.text import noise_size
 
 NOISE = "is the answer on the made-up data more than noise?"
-MOST_FOR_NOISE = 4
-"""Feeds tried for a smaller floor: each costs evaluations of the model."""
 REAL_DATA = "--inputs"
 
 
@@ -75,7 +74,9 @@ def made_up_anew(inv: Investigation, question: str) -> Answer | Conclusion | Non
 
 
 def _about(inv: Investigation, feed: Feed) -> Question:
-    return dataclasses.replace(inv.question, feeds=(feed,), input_paths=as_options(feed))
+    """Return the question on other made-up data, which commands name: sizes alone would be other numbers."""
+    given = (word for word in inv.question.input_paths if not word.startswith("random["))
+    return dataclasses.replace(inv.question, feeds=(feed,), input_paths=(*given, feed.name))
 
 
 def _always_nan(inv: Investigation, feed: Feed, output: str, tried: int, question: str) -> Conclusion | None:
@@ -110,14 +111,19 @@ def _has_nan_weight(inv: Investigation, culprit: Culprit) -> bool:
 def says_more_than_noise(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Go on with made-up data on which a healthy engine's outputs are more than noise; judge nothing by others."""
     worst = evidence.worst_feed
-    noisy = noisy_output(inv, worst.floors)
-    if inv.question.others is None or inv.question.tolerance is not None or noisy is None:
+    beyond = any(
+        error > worst.floors.limit(name, worst.figures[name].count).error for name, error in worst.errors.items()
+    )
+    noisy = noisy_output(inv, worst.floors, in_format=beyond)
+    if worst.feed.origin is Origin.REAL or inv.question.tolerance is not None or noisy is None:
+        return None
+    if inv.question.others is None and worst.floors.fp32[noisy] < LOST:  # the user's numbers, such as of a seed
         return None
     tried = 0
-    for asking, floors in _others(inv, worst.feed):
+    for asking, floors in _others(inv, worst.feed) if inv.question.others is not None else ():
         tried += 1
         feed = asking.question.feeds[0]
-        if floors is None or noisy_output(asking, floors) is not None:
+        if floors is None or noisy_output(asking, floors, in_format=beyond) is not None:
             continue
         try:
             result = judge(asking, feed, deployed(asking, feed), floors)
@@ -126,17 +132,19 @@ def says_more_than_noise(inv: Investigation, evidence: Evidence) -> Answer | Con
         _chosen(inv, noisy, feed, tried)
         return Answer(findings=Findings(results=(result,)), question=asking.question)
     floor = worst.floors.fp32[noisy]
+    if not is_noise(floor):  # another format makes it noise, and how far off a fault may be cannot be told
+        return None
     inv.record.answered(
-        NOISE, f"no: healthy engines differ by {error_size(floor)} at output '{noisy}'", tried=tried + 1
+        NOISE, f"no: healthy engines differ by {noise_size(floor)} of output '{noisy}'", tried=tried + 1
     )
     if not worst.passes:
         return None
     return Conclusion(
         VerdictKind.INCONCLUSIVE,
         OBSERVED,
-        f"these data make the answer noise: at output '{noisy}' healthy engines differ by {error_size(floor)} of it, "
-        f"on each of {tried + 1} made-up feeds; {inv.question.target} is within that, which proves nothing; "
-        "give real data",
+        f"these data make the answer noise: healthy engines differ by {noise_size(floor)} of output '{noisy}'"
+        f"{f', on each of {tried + 1} made-up feeds' if tried else ''}; {inv.question.target} is within that, which "
+        "proves nothing; give real data",
         next=[
             command_without_inputs(inv.question, "diagnose", "--target", str(inv.question.target), REAL_DATA, "INPUTS")
         ],
@@ -174,10 +182,17 @@ def _chosen(inv: Investigation, noisy: str, feed: Feed, tried: int) -> None:
     inv.record.answered(NOISE, told, feed=feed.name, tried=tried)
 
 
-def noisy_output(inv: Investigation, floors: Floors) -> str | None:
-    """Return an output of floats whose floor is a tenth of its signal or more, or NaN or Inf; None for none."""
+def noisy_output(inv: Investigation, floors: Floors, *, in_format: bool = False) -> str | None:
+    """Return an output of floats whose floor is a tenth of its signal or more, or NaN or Inf; None for none.
+
+    Args:
+        inv: The investigation.
+        floors: The floors of the outputs.
+        in_format: Whether what the target's format costs is a floor too.
+    """
     floats = [spec.name for spec in inv.model.outputs if spec.dtype is not None and spec.dtype.is_float]
-    return next((name for name in floats if name in floors.fp32 and is_noise(floors.fp32[name])), None)
+    found = {**floors.fp32, **(floors.target if in_format else {})}
+    return next((name for name in floats if name in found and is_noise(found[name])), None)
 
 
 def _span(feed: Feed) -> tuple[float, float]:

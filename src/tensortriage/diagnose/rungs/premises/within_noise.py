@@ -16,7 +16,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.envelope.judge import beyond
 from tensortriage.envelope.limits import ORDERS, ROUNDED_ONCE
-from tensortriage.values.text import error_size
+from tensortriage.values.text import noise_size
 
 QUESTION = "do healthy engines agree on the outputs?"
 
@@ -41,7 +41,7 @@ def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     alone = seen.alone()
     guilty = beyond(alone, 1.0) if alone is not None else []
     error, floor = result.errors[output], result.floors.fp32[output]
-    differ = f"healthy engines differ by {error_size(floor)} at output '{output}'"
+    differ = f"healthy engines differ by {noise_size(floor)} of output '{output}'"
     inv.record.answered(
         QUESTION,
         f"no: {differ}{where}" + (f"; '{guilty[0]}' is wrong in isolation" if guilty else ""),
@@ -50,7 +50,7 @@ def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         floor=floor,
         wrong_alone=guilty,
     )
-    lost = is_lost(error) and not guilty
+    lost = is_lost(error) and not guilty and not result.floors.in_fp32(output).drowns(result.figures[output])
     words = f"{inv.question.target} {result.in_words(output)}"
     healthy = "every op in isolation is as close as on a healthy engine" if alone is not None else (
         f"the ops could not be run alone: {seen.refused}"

@@ -4,32 +4,45 @@ Engines pick other kernels for other shapes, so a model may fail at batch 8 and 
 whatever happens at the others; one that fails is diagnosed as if it had been given as data.
 """
 
-from collections.abc import Sequence
-
-from tensortriage.compare.reference_checks import has_nan
-from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
-from tensortriage.diagnose.measurements.soundness import FAILURES
-from tensortriage.diagnose.measurements.suggested_commands import run_command
-from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
-from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.confidence import OBSERVED
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Conclusion, ShapeRow, VerdictKind
-from tensortriage.envelope.setting import Floors
-from tensortriage.errors import EngineError
-from tensortriage.inputs.feed import Feed
-from tensortriage.runs.outcome import Outcome, OutcomeKind
-from tensortriage.values.text import error_size
+from tensortriage.diagnose.sdk import (
+    FAILURES,
+    OBSERVED,
+    Answer,
+    Conclusion,
+    EngineError,
+    Evidence,
+    Feed,
+    FeedResult,
+    Findings,
+    Investigation,
+    Outcome,
+    OutcomeKind,
+    ShapeRow,
+    Unsound,
+    VerdictKind,
+    beyond_format,
+    deployed,
+    has_nan,
+    judge,
+    output_floors,
+    rows_in_words,
+    run_command,
+    rung,
+)
 
 QUESTION = "at which shapes does it fail?"
-PASSING = ("match", "rounding")
 UNASKED = "not-asked"
 REFERENCE_FAILED = "reference-failed"
 """Outcomes of a shape besides the words of verdicts and ``wrong``."""
 
 
-@rung(QUESTION, reads=("results",), gives=("results", "shapes"), cost="a run on every shape")
+@rung(
+    QUESTION,
+    reads=("results",),
+    gives=("results", "shapes"),
+    cost="a run on every shape",
+    after="which tensors can the format not hold?",
+)
 def sweep(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Ask every shape of the sweep: a row for each, and the results of those that gave comparable outputs.
 
@@ -39,7 +52,7 @@ def sweep(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     rows: list[ShapeRow] = []
     results: list[FeedResult] = []
-    floors: Floors | None = None
+    floors = None
     for shaped in inv.question.sweep:
         if inv.lab.budget.left <= 0.0:
             rows.append(ShapeRow(shaped.label, UNASKED, message="the budget is spent"))
@@ -51,7 +64,7 @@ def sweep(inv: Investigation, evidence: Evidence) -> Answer | None:
             results.append(judge(inv, shaped.feed, figures, floors))
             row = row_of(inv, shaped.label, results[-1])
         rows.append(row)
-    inv.record.answered(QUESTION, in_words(rows), shapes=rows)
+    inv.record.answered(QUESTION, rows_in_words(rows), shapes=rows)
     known = (*evidence.results, *results) if evidence.results else ()
     return Answer(findings=Findings(shapes=tuple(rows), results=known))
 
@@ -88,6 +101,7 @@ def row_of(inv: Investigation, label: str, result: FeedResult) -> ShapeRow:
     "does the target run at every shape?",
     reads=("shapes",),
     cost="nothing new",
+    after="can the reference's outputs prove anything?",
     ends=(
         VerdictKind.BUILD_FAILED,
         VerdictKind.ENGINE_CRASH,
@@ -106,17 +120,3 @@ def broken_shape(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         f"{inv.question.target} fails at {row.shape}: {row.message}",
         next=[run_command(inv.question)],
     )
-
-
-def in_words(rows: Sequence[ShapeRow]) -> str:
-    """Return the result of a sweep in one sentence."""
-    bad = [row for row in rows if row.fails]
-    left = sum(row.outcome in (UNASKED, REFERENCE_FAILED) for row in rows)
-    rest = f"; {left} could not be tried" if left else ""
-    if not bad:
-        return f"at none of {len(rows) - left}{rest}"
-    failing = [f"{row.shape} ({error_size(row.error) if row.outcome == 'wrong' else row.outcome})" for row in bad[:8]]
-    more = f" and {len(bad) - 8} more" if len(bad) > 8 else ""
-    passing = [row.shape for row in rows if row.outcome in PASSING]
-    good = f"; it passes at {', '.join(passing[:8])}" if passing else "; it passes at none"
-    return f"at {', '.join(failing)}{more}{good}{rest}"
