@@ -205,10 +205,16 @@ def _faulty(name: str, found: Subject, engine: str, options: Mapping[str, str], 
             continue
         known = VERDICTS.get(word, VERDICTS[options["kind"]])
         verdicts = tuple(verdicts_on(nodes[index], known))
+        if wrong is not None and not _finite(wrong):  # a square root of what changed its sign: any NaN is `non-finite`
+            verdicts = (*verdicts, *({"non-finite"} - {*verdicts}))
         hidden = HEALTHY if size < HIDDEN else ()
         spec = accelerator(_joined(FREEDOMS[engine], options, node))
         return Case(name, found, spec, (*verdicts, *hidden), (node,), size, word)
     return None
+
+
+def _finite(arrays: Mapping[str, np.ndarray]) -> bool:
+    return all(np.isfinite(array).all() for array in arrays.values())
 
 
 def _joined(freedoms: str, options: Mapping[str, str], node: str) -> str:
