@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import LOST
-from tensortriage.compare.judgement.within import is_noise
+from tensortriage.compare.judgement.within import is_lost, is_noise
 from tensortriage.compare.reference_checks import has_nan, is_constant
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.nonfinite_values.own_nan import nan_of_reference
@@ -117,7 +116,7 @@ def says_more_than_noise(inv: Investigation, evidence: Evidence) -> Answer | Con
     noisy = noisy_output(inv, worst.floors, in_format=beyond)
     if worst.feed.origin is Origin.REAL or inv.question.tolerance is not None or noisy is None:
         return None
-    if inv.question.others is None and worst.floors.fp32[noisy] < LOST:  # the user's numbers, such as of a seed
+    if inv.question.others is None and not is_lost(worst.floors.fp32[noisy]):  # the user's numbers, such as of a seed
         return None
     tried = 0
     for asking, floors in _others(inv, worst.feed) if inv.question.others is not None else ():
