@@ -10,7 +10,7 @@ from tensortriage_quantize.inspection.quantizer_rows import PairRow
 
 def row(**facts):
     given = {"observed": (-5.3, 3.3), "representable": (-13.4, 10.5), "observed_on": "real.npz[3]", "clipped": 0.0,
-             "node": "q", "words": "", "design": "", "alone": 0.01, "dtype": "uint8", "weight": False} | facts  # fmt: skip
+             "node": "q", "words": "", "design": "", "alone": 0.01, "dtype": "uint8"} | facts  # fmt: skip
     return PairRow(**{field.name: given.get(field.name) for field in dataclasses.fields(PairRow)})
 
 
