@@ -103,18 +103,12 @@ def detect(path: Path) -> DataFormat:
     if suffix not in _SUFFIXES and suffix not in _NAMED and head.lstrip()[:1] in (b"{", b"["):
         return DataFormat.POLYGRAPHY  # Polygraphy writes JSON under any file name
     if suffix not in _SUFFIXES:
-        raise DataError(
-            f"{path} is {_FOREIGN.get(suffix, 'in no format that can be read')}",
-            slug="feed-format-unknown",
-            cure=_HELP,
-        )
+        what = _FOREIGN.get(suffix, "in no format that can be read")
+        raise DataError(f"{path} is {what}", slug="feed-format-unknown", cure=_HELP)
     expected = _SUFFIXES[suffix]
     if actual is not None and actual is not expected:
-        raise DataError(
-            f"{path} is named .{expected.value}, but holds {actual.value}",
-            slug="feed-format-mismatch",
-            cure=f"rename it to {path.with_suffix('.' + actual.value).name}",
-        )
+        what, cure = f"holds {actual.value}", f"rename it to {path.with_suffix('.' + actual.value).name}"
+        raise DataError(f"{path} is named .{expected.value}, but {what}", slug="feed-format-mismatch", cure=cure)
     return expected
 
 
