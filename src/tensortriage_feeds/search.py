@@ -135,14 +135,14 @@ def search(
                 return best
     for solved, _ in solved_candidates(tensors, run, wanted.outputs, wanted.limits, seconds=SOLVED * SECONDS):
         tried += 1
-        if (distance := wanted.distance(run(solved(tensors)))) < best.distance and not _is_a_factor(solved):
+        if (distance := wanted.distance(run(solved(tensors)))) < best.distance and not is_a_factor(solved):
             best = Nearest((solved,), distance, tried)
             if distance <= NEAR and confirmed((solved,)):
                 return best
     return dataclasses.replace(best, tried=tried)
 
 
-def _is_a_factor(transform: Transform) -> bool:
+def is_a_factor(transform: Transform) -> bool:
     """Return whether a transform is one factor of all numbers, which a first weight of another size makes as well."""
     numbers = transform.parameters
     return "scale" in numbers and len(numbers["scale"]) == 1 and numbers.get("offset") == [0.0]
