@@ -12,8 +12,9 @@ from tensortriage_feeds.transforms import Transform, of_input
 
 Colours = Callable[[np.ndarray], np.ndarray]
 _BITS = {"RGB565": (5, 6, 5), "RGB555": (5, 5, 5), "RGB444": (4, 4, 4)}
-_DECIMALS = 5
-"""Of pixels, so that equal ones are equal again behind a normalization in fp32: hues jump there."""
+_DECIMALS, _ALL = 6, 16
+"""Of pixels, so that equal ones are equal again behind a normalization in fp32, as hues jump there; and of a program
+that is itself behind it."""
 _MOST_RANGES = 3
 """Normalizations that a picture may have, the likeliest of which are tried."""
 
@@ -100,18 +101,22 @@ def colours(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Transfo
         yield of_input(name, "dtype", f"has {', '.join(map(str, each))} bits of its channels ({word})",
                        functools.partial(_within, of=functools.partial(_cut, bits=each), by=by, axes=axes, order=1),
                        "read the picture with 8 bits a channel", through=word)  # fmt: skip
-    for by, order, (word, of) in itertools.product(ranges, (1, -1), SPACES.items()):
+    for by, order, (word, of), decimals in itertools.product(ranges, (1, -1), SPACES.items(), (_DECIMALS, _ALL)):
+        if decimals == _ALL and not word.startswith("H"):
+            continue
         from_bgr = ", taking it for BGR" if order < 0 else ""
         yield of_input(name, "colours-mixed", f"has other colours: {word} in place of RGB{from_bgr}",
-                       functools.partial(_within, of=of, by=by, axes=axes, order=order),
+                       functools.partial(_within, of=of, by=by, axes=axes, order=order, decimals=decimals),
                        "convert the picture to RGB before {x} is filled", space=word)  # fmt: skip
 
 
-def _within(array: np.ndarray, of: Colours, by: Normalization, axes: PictureAxes, order: int) -> np.ndarray:
+def _within(
+    array: np.ndarray, of: Colours, by: Normalization, axes: PictureAxes, order: int, decimals: int = _DECIMALS
+) -> np.ndarray:
     """Return pictures whose colours were changed before they were normalized."""
     mean, deviation = (axes.per_channel(each, array.ndim) for each in by.of_channels(3))
     plain = np.moveaxis(array.astype(np.float64) * deviation + mean, axes.channel, 0)[::order]
-    plain = np.round(plain, _DECIMALS)
+    plain = np.round(plain, decimals)
     return np.asarray((np.moveaxis(of(plain), 0, axes.channel) - mean) / deviation)
 
 
