@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensortriage_feeds.arrays.input_numbers import rounded, scales
+from tensortriage_feeds.arrays.colours import colours
+from tensortriage_feeds.arrays.functions import functions
+from tensortriage_feeds.arrays.input_numbers import FITTED, rounded, scaled, scales
 from tensortriage_feeds.memory import LEAST_ROWS, memory_candidates
+from tensortriage_feeds.normalizations import Renormalized
 from tensortriage_feeds.pictures import Box, PictureAxes, part, picture_axes, resized
 from tensortriage_feeds.transforms import Transform, of_input
 
@@ -57,8 +60,12 @@ def candidates(name: str, array: np.ndarray) -> InputCandidates:
     axes = picture_axes(array.shape)
     if axes is None:
         places = itertools.chain(_orders(name, array), memory_candidates(name, array))
-        others = tuple(rounded(name, array)) if array.dtype.kind == "f" else ()
-        return InputCandidates(numbers=tuple(scales(name, array, None)), places=tuple(places), others=others)
+        floats = array.dtype.kind == "f"
+        others = tuple(rounded(name, array)) if floats else ()
+        numbers = itertools.chain(
+            scales(name, array, None), *((functions(name, array, None), _units(name, array)) if floats else ())
+        )
+        return InputCandidates(numbers=tuple(numbers), places=tuple(places), others=others)
     return InputCandidates(
         tuple(_channels(name, array, axes)),
         tuple(scales(name, array, axes)),
@@ -69,6 +76,7 @@ def candidates(name: str, array: np.ndarray) -> InputCandidates:
                 _resampled(name, array, axes),
                 _shifts(name, axes),
                 rounded(name, array),
+                *((functions(name, array, axes), colours(name, array, axes)) if array.dtype.kind == "f" else ()),
             )
         ),
     )
@@ -197,6 +205,15 @@ def _orders(name: str, array: np.ndarray) -> Iterator[Transform]:
                            functools.partial(_exchanged, one=one, other=other),
                            f"pass it with axes {one} and {other} in their places",
                            axes=[one, other])  # fmt: skip
+
+
+def _units(name: str, array: np.ndarray) -> Iterator[Transform]:
+    """Yield one column of a table in another unit: metres for millimetres, shares for percent."""
+    columns = array.shape[1] if array.ndim == 2 and len(array) >= LEAST_ROWS else 0
+    if 1 < columns <= _MOST_COLUMNS:
+        for column, factor in itertools.product(range(columns), (1000.0, 0.001, 100.0, 0.01, 10.0, 0.1)):
+            by = np.where(np.arange(columns) == column, factor, 1.0)
+            yield scaled(name, Renormalized("normalization", FITTED, by, np.zeros(columns)), PictureAxes(1, 0, 0), 2)
 
 
 def _shifts(name: str, axes: PictureAxes) -> Iterator[Transform]:

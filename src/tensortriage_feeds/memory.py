@@ -115,7 +115,13 @@ def _renumbered(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | 
     bits = again * math.log2(np.ptp(theirs) + 1.0)
     if len(pairs) == len(sources) == len(made) and sources.isdisjoint(kept) and bits >= CHANCE_BITS:
         words = f"has each of {len(pairs)} numbers replaced by another, always by the same"
-        return of_input(name, "tokens", words, lambda _: theirs, "use the vocabulary of the reference")
+        cure = "use the vocabulary of the reference"
+        if len(pairs) == 1:
+            ((was, now),) = pairs
+            ends = mine.ndim == 2 and bool(unlike[..., 0].any() or unlike[..., -1].any())
+            words = f"has {now} in place of {was} everywhere{' (padding?)' if ends else ''}"
+            cure = f"use the vocabulary of the reference, and pad with its number ({was})" if ends else cure
+        return of_input(name, "tokens", words, lambda _: theirs, cure)
     return None
 
 

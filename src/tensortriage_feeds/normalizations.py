@@ -107,6 +107,10 @@ def renormalizations(least: np.ndarray, most: np.ndarray) -> Iterator[Renormaliz
         mean, deviation = by.of_channels(channels)
         yield _made(f"normalized once more, to {by.words}", 1 / deviation, -mean / deviation)
         yield _made(f"not normalized to {by.words}", deviation, mean)
+    for right in WITH_CHANNELS:
+        mean, deviation = right.of_channels(channels)
+        if any(are_pixels(low * deviation + mean, high * deviation + mean) for low, high in ends):
+            yield from _other_steps(right, mean, deviation)
     for right, other in itertools.permutations(ALL, 2):
         mean, deviation = right.of_channels(channels)
         if not any(are_pixels(low * deviation + mean, high * deviation + mean) for low, high in ends):
@@ -116,9 +120,28 @@ def renormalizations(least: np.ndarray, most: np.ndarray) -> Iterator[Renormaliz
         yield _made(words, deviation / other_deviation, (mean - other_mean) / other_deviation)
 
 
+def _other_steps(right: Normalization, mean: np.ndarray, deviation: np.ndarray) -> Iterator[Renormalized]:
+    """Yield a normalization that did not meet the numbers that it is for, 0 to 1: its division by 255 came last."""
+    orders = {
+        "normalized to {} as numbers from 0 to 255, and divided by 255 behind that": (mean / 255, deviation),
+        "normalized to {} as numbers from 0 to 255, not divided by 255": (mean / 255, deviation / 255),
+        "numbers from 0 to 255 less 255 times the mean of {}, over its deviation as it is": (mean, deviation / 255),
+    }
+    for words, (taken, over) in orders.items():
+        yield _made(words.format(right.words), deviation / over, (mean - taken) / over)
+
+
 def are_pixels(least: np.ndarray, most: np.ndarray) -> bool:
     """Return whether numbers between these lie in 0 to 1."""
     return bool(least.min() >= -_OUTSIDE and most.max() <= 1 + _OUTSIDE)
+
+
+def pixel_ranges(least: np.ndarray, most: np.ndarray) -> Iterator[Normalization]:
+    """Yield the normalizations by which numbers between these may have been made of pixels, the likeliest first."""
+    for by in ALL:
+        mean, deviation = by.of_channels(len(least))
+        if are_pixels(least * deviation + mean, most * deviation + mean):
+            yield by
 
 
 def _made(words: str, scale: np.ndarray, offset: np.ndarray) -> Renormalized:

@@ -8,8 +8,7 @@ over the outputs of another model as they are. One that makes its outputs of the
 constants, is told too, whatever it does.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -34,53 +33,19 @@ from tensortriage.diagnose.sdk import (
     rms_error,
     rung,
 )
-from tensortriage_feeds.arrays.mixtures import decided, limited, mixed
+from tensortriage_feeds.arrays.mixtures import decided, mixed
 from tensortriage_feeds.arrays.numbers import CLEARER, Returned, counted_from, elsewhere, other_numbers, reread
+from tensortriage_feeds.arrays.output_functions import MODEL, known_functions
 from tensortriage_feeds.arrays.places import other_places
 from tensortriage_feeds.arrays.rules import other_rules
 from tensortriage_feeds.rungs import as_given
 from tensortriage_feeds.transforms import Tensors
 
 QUESTION = "does the target return what the model computes?"
-_MOST_DECIMALS = 7
 _UNFILLED = Returned("left at 0 (memory that is never filled)", "copy all of that output: every row, and to its end")
 _NO_KNOWN = "changed in no known way: the program does the same to right numbers that a model returns as constants"
 _LEAST = 4
 """Elements that an output has at least, for a change to be no chance."""
-Function = Callable[[np.ndarray], np.ndarray]
-
-
-def _softmax(axis: int) -> Function:
-    def of(array: np.ndarray) -> np.ndarray:
-        moved = np.exp(array - array.max(axis, keepdims=True))
-        return np.asarray(moved / moved.sum(axis, keepdims=True))
-
-    return of
-
-
-def _unit(array: np.ndarray) -> np.ndarray:
-    return np.asarray(array / np.linalg.norm(array, axis=-1, keepdims=True))
-
-
-_BINARY = "keep its numbers in float32, in binary (np.save, --save-outputs)"
-_MODEL = "return the output as the model gives it, or put the {} into the model"
-_FUNCTIONS: Mapping[str, tuple[str, Function]] = {
-    "the Softmax of the model's over the last axis": ("Softmax", _softmax(-1)),
-    "the Softmax of the model's over axis 1": ("Softmax", _softmax(1)),
-    "the logarithm of the Softmax of the model's": ("LogSoftmax", lambda x: np.log(_softmax(-1)(x))),
-    "the Sigmoid of the model's": ("Sigmoid", lambda x: 1.0 / (1.0 + np.exp(-x))),
-    "the model's before its Sigmoid": ("logit", lambda x: np.log(x / (1.0 - x))),
-    "the Tanh of the model's": ("Tanh", np.tanh),
-    "the exponential of the model's": ("Exp", np.exp),
-    "the logarithm of the model's": ("Log", np.log),
-    "the square root of the model's": ("Sqrt", np.sqrt),
-    "the model's divided by its length (L2)": ("LpNormalization", _unit),
-    "the model's cut off at 0 and 1": ("Clip", lambda x: np.clip(x, 0.0, 1.0)),
-    "the model's cut off at 0": ("Relu", lambda x: np.maximum(x, 0.0)),
-    **{f"the model's multiplied by {by}": ("factor", partial(np.multiply, by)) for by in (100, 255, 1000, -1)},
-    **{f"the model's divided by {by}": ("factor", partial(np.multiply, 1.0 / by)) for by in (100, 255)},
-    "1 minus the model's": ("difference", lambda x: 1.0 - x),
-}  # fmt: skip
 
 
 @rung(
@@ -142,7 +107,7 @@ def made_by_program(
         return {} if _hands_over(inv, feed, {name: right[name] for name in wrong}) else found
     is_exact = inv.precision is Precision.FP32  # engines of narrower formats round what they hand over as well
     if is_exact and _changes_constants(inv, feed, right, made, wrong):
-        return dict.fromkeys(wrong, Returned(_NO_KNOWN, _MODEL.format("change")))
+        return dict.fromkeys(wrong, Returned(_NO_KNOWN, MODEL.format("change")))
     return {}
 
 
@@ -294,42 +259,5 @@ def _tried(exact: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
     if exact.size < _LEAST:
         return
     if np.isfinite(given).all():
-        yield from _known(exact, given)
+        yield from known_functions(exact, given)
     yield from other_numbers(exact, made)
-
-
-def _known(exact: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
-    """Yield the roundings and functions that give an output."""
-    if rounded := _rounded(exact, given):
-        yield Returned(f"the model's rounded to {rounded}", _BINARY)
-    before = rms_error(exact, given)
-    for words, (name, function) in _FUNCTIONS.items():
-        with np.errstate(all="ignore"):
-            try:
-                changed = function(exact)
-            except (ValueError, IndexError):  # no such axis
-                continue
-        if (
-            np.isfinite(changed).all()
-            and np.ptp(changed)
-            and rms_error(changed, given) < min(EQUAL_IN_FP32, before / CLEARER)
-        ):
-            yield Returned(words, _MODEL.format(name))
-    yield from limited(exact, given)
-
-
-def _rounded(exact: np.ndarray, given: np.ndarray) -> str:
-    """Return to what numbers are rounded, each to the nearest; empty where they are not."""
-    tiny = EQUAL_IN_FP32 * np.abs(exact)
-    with np.errstate(all="ignore"):
-        half = given.astype(np.float16).astype(np.float64)
-        spacing = np.abs(np.spacing(given.astype(np.float16)).astype(np.float64))
-    if np.array_equal(half, given) and np.all(np.abs(given - exact) <= spacing / 2 + tiny):
-        return "float16"
-    for decimals in range(_MOST_DECIMALS):
-        step = 10.0**-decimals
-        steps = given / step
-        whole = np.abs(steps - np.round(steps)) <= 1e-6 * np.maximum(1.0, np.abs(steps))
-        if whole.all() and np.all(np.abs(given - exact) <= step / 2 + tiny):
-            return f"{decimals} decimals" if decimals else "whole numbers"
-    return ""

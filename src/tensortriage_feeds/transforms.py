@@ -35,7 +35,8 @@ class Transform:
 
     def __call__(self, tensors: Tensors) -> Tensors:
         """Return a feed with its inputs changed; each keeps its type."""
-        made = {name: _like(array, tensors[name].dtype) for name, array in self.apply(tensors).items()}
+        with np.errstate(all="ignore"):  # what a network makes of Inf is for its outputs to say
+            made = {name: _like(array, tensors[name].dtype) for name, array in self.apply(tensors).items()}
         return {**tensors, **made}
 
     @property

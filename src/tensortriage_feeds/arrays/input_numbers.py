@@ -2,11 +2,12 @@
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensortriage_feeds.normalizations import ALL, PLAIN, Renormalized, are_pixels, numbers, renormalizations
+from tensortriage_feeds.normalizations import PLAIN, Renormalized, numbers, pixel_ranges, renormalizations
 from tensortriage_feeds.pictures import PictureAxes
 from tensortriage_feeds.transforms import Transform, of_input
 
@@ -30,6 +31,11 @@ def scaled(name: str, change: Renormalized, axes: PictureAxes | None, rank: int)
         says.append(f"is multiplied by {change.scale[0]:.8g}")
     why = change.words if change.words != FITTED else f"mean {_listed(mean)} and deviation {_listed(deviation)}, fitted"
     words = f"{' '.join(says)}{shape} ({why})"
+    few = np.flatnonzero((change.scale != 1.0) | (change.offset != 0.0))
+    if axes is not None and 0 < 2 * few.size <= len(change.scale) and change.words == FITTED:
+        each = [f"index {at} of axis {axes.channel} multiplied by {change.scale[at]:.5g}" + (
+            f" and moved by {change.offset[at]:.5g}" if change.offset[at] else "") for at in few]  # fmt: skip
+        words = f"has {', '.join(each)}, all others as they are"
     moved = f"({{x}} - {_numpy(offset, axes, rank)})" if any(offset) else "{x}"
     over = _over(scale[0]) if len(scale) == 1 else 0
     divided = f" * {over}" if over else f" / {_numpy(scale, axes, rank)}" if any(each != 1.0 for each in scale) else ""
@@ -76,7 +82,8 @@ def scales(name: str, array: np.ndarray, axes: PictureAxes | None) -> Iterator[T
     over = tuple(axis for axis in range(array.ndim) if axes is None or axis != axes.channel)
     least, most = np.atleast_1d(wide.min(axis=over)), np.atleast_1d(wide.max(axis=over))
     seen: set[bytes] = set()
-    for change in itertools.chain(renormalizations(least, most), _audio(len(least))):
+    usual = itertools.chain(renormalizations(least, most), _audio(len(least)), _logarithms() if axes is None else ())
+    for change in usual:
         key = np.round(np.concatenate([change.scale, change.offset]), 9).tobytes()
         if key not in seen and not (np.allclose(change.scale, 1.0) and np.allclose(change.offset, 0.0)):
             seen.add(key)
@@ -88,10 +95,10 @@ def scales(name: str, array: np.ndarray, axes: PictureAxes | None) -> Iterator[T
 
 def _gammas(name: str, least: np.ndarray, most: np.ndarray, axes: PictureAxes, rank: int) -> Iterator[Transform]:
     """Yield linear light for sRGB, and the other way round, behind which a normalization follows."""
-    for by in ALL:
-        mean, deviation = by.of_channels(len(least))
-        if by is PLAIN or not are_pixels(least * deviation + mean, most * deviation + mean):
+    for by in pixel_ranges(least, most):
+        if by is PLAIN:
             continue
+        mean, deviation = by.of_channels(len(least))
         moved, divided = axes.per_channel(mean, rank), axes.per_channel(deviation, rank)
 
         def change(x: np.ndarray, power: float, moved: np.ndarray = moved, divided: np.ndarray = divided) -> np.ndarray:
@@ -101,6 +108,21 @@ def _gammas(name: str, least: np.ndarray, most: np.ndarray, axes: PictureAxes, r
             yield of_input(name, "gamma", f"has a gamma of {gamma:.3g} (linear light for sRGB, or the other way round) "
                            f"before it is normalized to {by.words}", functools.partial(change, power=gamma),
                            "decode the picture as in training", gamma=gamma)  # fmt: skip
+
+
+_LOGARITHMS = {
+    10 / math.log(10): "decibels for a natural logarithm",
+    20 / math.log(10): "decibels of magnitudes for a natural logarithm",
+    1 / math.log(10): "log10 for a natural logarithm",
+    1 / math.log(2): "log2 for a natural logarithm",
+    math.log(10) / 10: "a natural logarithm for decibels",
+    math.log(10): "a natural logarithm for log10",
+}
+
+
+def _logarithms() -> Iterator[Renormalized]:
+    for factor, words in _LOGARITHMS.items():
+        yield Renormalized("scale", words, np.full(1, factor), np.zeros(1))
 
 
 def _audio(channels: int) -> Iterator[Renormalized]:

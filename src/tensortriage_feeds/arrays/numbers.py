@@ -42,7 +42,7 @@ def other_numbers(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
         given = made.astype(np.float64).ravel()
         if np.isfinite(given).all() and np.ptp(given) > 0.0:
             is_whole = bool(np.array_equal(given, np.rint(given)))
-            yield from (_quantized if is_whole else _on_a_line)(right.ravel(), given)
+            yield from (_quantized if is_whole else other_unit)(right.ravel(), given)
 
 
 def counted_from(right: np.ndarray, made: np.ndarray) -> Returned | None:
@@ -84,8 +84,13 @@ def _quantized(right: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
         )
 
 
-def _on_a_line(right: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
-    """Yield a factor and an offset of all numbers, fitted."""
+def other_unit(right: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
+    """Yield a factor and an offset of all numbers, fitted.
+
+    Args:
+        right: The right numbers, float64, finite, in a row.
+        given: Those of the program, likewise.
+    """
     if right.size < 4:
         return
     by, plus = (float(number) for number in np.polyfit(right, given, 1))

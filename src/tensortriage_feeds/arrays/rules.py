@@ -11,6 +11,7 @@ from tensortriage_feeds.transforms import Tensors
 
 _LEAST = 4
 """Elements that an output has at least, for a rule to be no chance."""
+_MOST_AXES = 5
 _LINKED = 1e-4
 """Relative error of scores whose logits are computed back from fp32, where they are near 0 or 1."""
 _RULE = "return the model's own indices, or let the model compute them by the rule that is meant"
@@ -34,7 +35,9 @@ def other_rules(name: str, right: Tensors, made: np.ndarray) -> Iterator[Returne
     for one, other in itertools.combinations(range(own.ndim), 2):
         if own.shape[one] == own.shape[other] and _equal(np.swapaxes(own, one, other), made):
             yield elsewhere(swapped(one, other))
+    yield from _reshaped(own, made)
     if own.dtype.kind == "f" and made.dtype.kind == "f":
+        yield from _with_another(name, right, made)
         yield from _linked(own.astype(np.float64), made.astype(np.float64))
 
 
@@ -54,6 +57,40 @@ def _indices(right: Tensors, made: np.ndarray) -> Iterator[Returned]:
             for words, chosen in rules.items():
                 if chosen.size == made.size and np.array_equal(chosen.ravel(), made.ravel()):
                     yield Returned(f"the index of the {words} of '{source}' along axis {axis}", _RULE)
+
+
+def _reshaped(own: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
+    """Yield that axes were exchanged, and the shape was kept: a reshape in place of a transposition."""
+    if not 2 <= own.ndim <= _MOST_AXES or not np.ptp(own):
+        return
+    for order in itertools.permutations(range(own.ndim)):
+        shape = tuple(own.shape[axis] for axis in order)
+        if shape == own.shape:
+            continue
+        back = np.argsort(order)
+        if _equal(np.transpose(own, order).reshape(own.shape), made):
+            yield elsewhere(f"axes transposed to {list(order)}, read as if they were not")
+        elif _equal(np.transpose(own.reshape(shape), back), made):
+            yield elsewhere(f"reshaped to {list(shape)} and transposed to {back.tolist()}, though its axes were right")
+
+
+def _with_another(name: str, right: Tensors, made: np.ndarray) -> Iterator[Returned]:
+    """Yield that an output is multiplied by another one, or is its sum or difference with it."""
+    own, given = np.asarray(right[name]).astype(np.float64), made.astype(np.float64)
+    before = rms_error(own, given)
+    for other, array in right.items():
+        factor = np.asarray(array).astype(np.float64)
+        if other == name or array.dtype.kind != "f" or factor.ndim != own.ndim or not np.ptp(factor):
+            continue
+        if any(size not in (1, full) for size, full in zip(factor.shape, own.shape, strict=True)):
+            continue
+        with np.errstate(all="ignore"):
+            ways = {"multiplied by": own * factor, "divided by": own / factor, "plus": own + factor,
+                    "minus": own - factor}  # fmt: skip
+        for words, changed in ways.items():
+            if np.isfinite(changed).all() and rms_error(changed, given) <= min(EQUAL_IN_FP32, before / CLEARER):
+                cure = "combine outputs once, where the model's are read, or nowhere"
+                yield Returned(f"the model's {words} its '{other}'", cure)
 
 
 def _along(own: np.ndarray, made: np.ndarray, axis: int) -> Iterator[Returned]:

@@ -21,6 +21,9 @@ _EVEN = 2.0
 another filter it is 4 and more."""
 _LARGE, _EVERY, _MORE = 16384, 4, 1.5
 """Numbers of a picture of which every fourth row and column is asked first, and by how much more these must leave."""
+_COMMON = 0.3
+"""Correlation of the fine detail of a picture that was resized in two ways, at least: of 560 pairs (28 pictures, by
+Pillow and by OpenCV, to 48 and 128) 0.56 at least, of pairs of other pictures 0.05 at most in 99 %."""
 _BLOCK, _BLOCKS = 8, 4
 """Pixels along a block at most, and blocks along a picture at least."""
 
@@ -39,7 +42,7 @@ def in_detail(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tuple
     finer = by_block * FINER <= by_pixel
     if not finer and by_block * FINER_IN_PLACE <= by_pixel and by_pixel > _ROUNDED and by_block < UNLIKE / 2:
         finer = _in_place(mine, theirs, axes)
-    if by_block > EXACT and finer and not _is_rounded(mine, theirs):
+    if by_block > EXACT and finer and not _is_rounded(mine, theirs) and _same_detail(mine, theirs, axes, block):
         words = (
             f"shows the same picture in other fine detail (off by {by_pixel:.2g} of its deviation by pixel, and "
             f"{by_block:.2g} over blocks of {block} x {block}): it was resized by another filter (with or without "
@@ -47,6 +50,20 @@ def in_detail(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tuple
         )
         cure = "resize {x} by the library, the interpolation and the antialiasing of training"
         yield of_input(name, "resampling", words, lambda x: x, cure, block=block), by_block
+
+
+def _same_detail(mine: np.ndarray, theirs: np.ndarray, axes: PictureAxes, block: int) -> bool:
+    """Return whether pictures have something in common of what their surroundings do not show."""
+
+    def rest(array: np.ndarray) -> np.ndarray:
+        wide = np.moveaxis(array.astype(np.float64), (axes.height, axes.width), (-2, -1))
+        around = np.lib.stride_tricks.sliding_window_view(wide, (block, block), (-2, -1)).mean((-2, -1))
+        at = block // 2
+        return np.asarray(wide[..., at : at + around.shape[-2], at : at + around.shape[-1]] - around).ravel()
+
+    one, other = rest(mine), rest(theirs)
+    size = float(np.sqrt(np.sum(one**2) * np.sum(other**2)))
+    return size > 0.0 and float(np.sum(one * other)) >= _COMMON * size
 
 
 def _is_rounded(mine: np.ndarray, theirs: np.ndarray) -> bool:

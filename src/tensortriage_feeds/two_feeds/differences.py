@@ -10,18 +10,20 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tensortriage_feeds.arrays.fits import EXACT, UNLIKE, fitted, others, unexplained
-from tensortriage_feeds.arrays.input_numbers import FITTED, scaled
+from tensortriage_feeds.arrays.fits import EXACT, UNLIKE, fitted, unexplained
+from tensortriage_feeds.arrays.functions import KIND
+from tensortriage_feeds.arrays.input_numbers import scaled
 from tensortriage_feeds.catalogue import InputCandidates, candidates
-from tensortriage_feeds.normalizations import Renormalized, renormalizations
 from tensortriage_feeds.pictures import PictureAxes, part, picture_axes
 from tensortriage_feeds.tokens import exchanges, token_candidates
-from tensortriage_feeds.transforms import Tensors, Transform, composed, of_input
+from tensortriage_feeds.transforms import CHANCE_BITS, Tensors, Transform, composed, cure_of, of_input
 from tensortriage_feeds.two_feeds.detail import in_detail, leaves_more
 from tensortriage_feeds.two_feeds.geometry import geometries
 from tensortriage_feeds.two_feeds.parts import part_of
 from tensortriage_feeds.two_feeds.read_off import read_off
+from tensortriage_feeds.two_feeds.solved import CLOSE, part_unlike, solved
 from tensortriage_feeds.two_feeds.token_rows import other_rows
+from tensortriage_feeds.two_feeds.usual_numbers import ALIKE, MOST_CHANNELS, NEAR, named
 
 LESS = 0.5
 """The share of the difference that a transform which is not exact leaves at most: nothing is named that leaves most."""
@@ -29,8 +31,8 @@ _LEAST_FITTED = 4
 """Numbers through which a line is no chance: two have one."""
 _LEAST_ROWS = 8
 """Rows of a table through which a line for each column is no chance."""
-_MOST_CHANNELS = 4
-"""Channels up to which there are usual means and deviations."""
+_MOST_PARTS, _MOST_NUMBERS = 8, 32
+"""Indices of an axis that are explained one by one, and whole numbers that are listed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,8 +128,8 @@ class _Way:
         if self.fit is None:
             return (*self.before, *self.after)
         scale, offset, made, axes = self.fit
-        named = _named(scale, offset, made, axes, max(_ALIKE, self.residual))
-        return (*self.before, scaled(name, named, axes, made.ndim), *self.after)
+        usual = named(scale, offset, made, axes, max(ALIKE, self.residual))
+        return (*self.before, scaled(name, usual, axes, made.ndim), *self.after)
 
 
 def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
@@ -150,7 +152,7 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
             yield _lost(name, theirs)
             return
         known = candidates(name, mine)
-        data = [each for each in known.numbers if each.kind == "gamma"]
+        data = [each for each in known.numbers if each.kind == "gamma" or _is_sharp(each)]
         types = [(*nearest.before, each) for each in known.others if each.kind == "dtype" and nearest.before]
         least = nearest.residual
         for steps in (*((each,) for each in (*token_candidates({name: mine}), *data, *known.others)), *types):
@@ -158,11 +160,16 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
             if leaves_more(made, theirs, least):
                 continue
             found = _with_numbers(name, steps, made, theirs)
+            if found.residual > CLOSE and _is_sharp(steps[-1]):
+                continue
             least = min(least, found.residual)
             yield found
             if found.residual <= EXACT:
                 return
-        yield from (_Way((step,), left) for step, left in read_off(name, mine, theirs))
+        found_off = itertools.chain(solved(name, mine, theirs), read_off(name, mine, theirs))
+        yield from (_Way((step,), left) for step, left in found_off)
+        if (part := _in_part(name, mine, theirs)) is not None:
+            yield part
         if theirs.size and np.ptp(theirs) == 0:
             yield _lost(name, theirs)
             return
@@ -170,6 +177,47 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
         yield from _geometric(name, (mine, axes), (theirs, other))
     if copied:
         yield _Way((copied,), 0.0)
+
+
+def _is_sharp(transform: Transform) -> bool:
+    """Return whether a transform is told only where it leaves next to nothing: functions that rise are all alike."""
+    return transform.kind == KIND or "each" in transform.parameters or "space" in transform.parameters
+
+
+def _in_part(name: str, mine: np.ndarray, theirs: np.ndarray) -> _Way | None:
+    """Return what became of some indices of an axis, each by itself, where others are as they were."""
+    said: list[tuple[int, tuple[Transform, ...]]] = []
+    axis, size, indices = part_unlike(mine, theirs)
+    for index in indices if len(indices) <= _MOST_PARTS else ():
+        one, other = (np.take(array, index, axis).ravel() for array in (mine, theirs))
+        ways = () if one.size < _LEAST_ROWS or size < _LEAST_FITTED else _ways(name, one, other)
+        exact = next((way for way in ways if way.residual <= EXACT), None) or _replaced(name, one, other)
+        if exact is None or not (steps := exact.steps(name)):
+            return None
+        said.append((index, steps))
+    if not said:
+        return None
+    words = "; ".join(
+        f"{' and '.join(step.words for step in steps)} in index {at} of axis {axis}" for at, steps in said
+    )
+    told = of_input(name, said[0][1][0].kind, f"{words}, elsewhere as it is", lambda _: theirs,
+                    "; ".join(f"of index {at}: {cure_of(steps)}" for at, steps in said),
+                    axis=axis, indices=[at for at, _ in said])  # fmt: skip
+    return _Way((told,), 0.0)
+
+
+def _replaced(name: str, one: np.ndarray, other: np.ndarray) -> _Way | None:
+    """Return that each of a few whole numbers, such as those of categories, is always another one."""
+    pairs = sorted(set(zip(one.tolist(), other.tolist(), strict=True)))
+    if any(number != round(number) for pair in pairs for number in pair) or len({was for was, _ in pairs}) < len(pairs):
+        return None
+    again = (one.size - len(pairs)) * np.log2(max(len({now for _, now in pairs}), 1))
+    if len(pairs) > _MOST_NUMBERS or again < CHANCE_BITS:
+        return None
+    told = ", ".join(f"{was:g} is {now:g}" for was, now in pairs if was != now)
+    cure = "number categories as in training (an encoder that is saved with the model)"
+    words = f"has other numbers for the same things: {told}"
+    return _Way((of_input(name, "mapping", words, lambda _: other, cure),), 0.0)
 
 
 def _lost(name: str, theirs: np.ndarray) -> _Way:
@@ -225,7 +273,7 @@ def _with_numbers(name: str, before: tuple[Transform, ...], made: np.ndarray, th
 
 def _rows(shape: tuple[int, ...]) -> PictureAxes | None:
     """Return the axis of a spectrogram's bins as that of channels, where enough numbers bear out those of each."""
-    return PictureAxes(1, 0, 2) if len(shape) == 3 and shape[2] >= _LEAST_ROWS and shape[1] > _MOST_CHANNELS else None
+    return PictureAxes(1, 0, 2) if len(shape) == 3 and shape[2] >= _LEAST_ROWS and shape[1] > MOST_CHANNELS else None
 
 
 def _columns(shape: tuple[int, ...]) -> PictureAxes | None:
@@ -240,41 +288,6 @@ def _typed(name: str, made: np.ndarray, theirs: np.ndarray) -> tuple[Transform, 
     step = of_input(name, "dtype", words, lambda x: x.astype(theirs.dtype), f"{{x}} = {{x}}.astype(np.{made.dtype})",
                     dtype=str(theirs.dtype))  # fmt: skip
     return (step,)
-
-
-_ALIKE = 2e-3
-"""By so much a fitted number may be another than the one that is named: people write three digits."""
-_NEAR = 0.05
-"""The same for numbers that are fitted to pictures which were resized in other ways."""
-
-
-def _named(
-    scale: np.ndarray, offset: np.ndarray, made: np.ndarray, axes: PictureAxes | None, alike: float
-) -> Renormalized:
-    """Return scale and offset with the words of a usual one that is like them, by a share of them."""
-    wide = made.astype(np.float64)
-    over = others(wide, axes)
-    least, most = np.atleast_1d(wide.min(axis=over)), np.atleast_1d(wide.max(axis=over))
-    span = np.maximum(np.abs(scale) * np.maximum(np.abs(most), np.abs(least)), 1e-12)
-    offset, scale = (
-        np.where(np.abs(offset) < EXACT * span, 0.0, offset),
-        np.where(np.abs(scale - 1) < EXACT, 1.0, scale),
-    )
-
-    def away(usual: Renormalized) -> float:
-        by, plus = np.abs(usual.scale - scale) / np.abs(usual.scale), np.abs(usual.offset - offset)
-        return float(max(by.max(), (plus / (span + np.abs(offset))).max()))
-
-    known = (
-        usual
-        for usual in (renormalizations(least, most) if len(least) <= _MOST_CHANNELS else ())
-        if np.any(usual.scale != 1.0) or np.any(usual.offset)
-    )
-    nearest = min(known, key=away, default=None)
-    if nearest is not None and away(nearest) <= min(alike, _NEAR):
-        exact = alike <= _ALIKE
-        return dataclasses.replace(nearest, scale=scale, offset=offset) if exact else nearest
-    return Renormalized("scale" if len(scale) == 1 else "normalization", FITTED, scale, offset)
 
 
 def _geometric(
@@ -305,7 +318,7 @@ def _geometric(
 
 def _is_idle(scale: np.ndarray, offset: np.ndarray) -> bool:
     """Return whether numbers are those of pictures that only differ in how they were resized."""
-    return bool(np.abs(scale - 1).max() <= _NEAR and np.abs(offset).max() <= _NEAR)
+    return bool(np.abs(scale - 1).max() <= NEAR and np.abs(offset).max() <= NEAR)
 
 
 def _orders(channels: int) -> Iterable[list[int]]:

@@ -88,7 +88,7 @@ def lines(found: "QuantizersResult") -> Iterator[str]:
         f"them outputs are off by {error_size(found.error)} (relative RMS)"
     )
     for number, row in enumerate(found.pairs[:MOST_SHOWN], 1):
-        yield from _row_lines(number, row)
+        yield from row_lines(number, row)
     if len(found.pairs) > MOST_SHOWN:
         yield f"  ... and {len(found.pairs) - MOST_SHOWN} more that cost less: --json"
     if found.fixed:
@@ -100,6 +100,11 @@ def lines(found: "QuantizersResult") -> Iterator[str]:
     misfits = sum(row.kind not in ("", "fits") for row in found.pairs)
     if not misfits:
         yield "every pair that can be judged is within 3 dB of the best for these numbers"
+
+
+TWICE = 1.9
+"""So many times what samples give is said of a range that may be an honest one: of 300 samples with tails like
+Student's t of 5 degrees the largest number is that much larger than of 64 others in one case of six."""
 
 
 def _block_lines(row: "BlockRow") -> Iterator[str]:
@@ -117,8 +122,8 @@ def _block_lines(row: "BlockRow") -> Iterator[str]:
     yield f"       {row.words or right}"
 
 
-def _row_lines(number: int, row: "PairRow") -> Iterator[str]:
-
+def row_lines(number: int, row: "PairRow") -> Iterator[str]:
+    """Yield the lines about one pair."""
     left = "" if row.without is None else f", without it {error_size(row.without)}"
     what = f"{row.dtype} weight" if row.weight else row.dtype
     yield f"{number:4d} '{row.node}' ({what}): alone {error_size(row.alone)}{left}"
@@ -132,5 +137,11 @@ def _row_lines(number: int, row: "PairRow") -> Iterator[str]:
     )
     if row.words:
         yield f"       {row.words}"
+    held, most = (max(map(abs, ends)) for ends in (row.representable, row.observed))
+    if row.observed_on and not row.words and held >= TWICE * most > 0.0:
+        yield (
+            f"       holds {held / most:.2g} times what any of these samples gives: its scale is too large, or was "
+            "calibrated on larger numbers"
+        )
     if row.design:
         yield f"       {DESIGNS[row.design]}"

@@ -3,6 +3,7 @@
 Name and contents must agree: a renamed file is an error that says so, since a guess would decide the test data.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -37,7 +38,7 @@ _INPUT_FILE = re.compile(r"input_(\d+)\.pb")
 _OUTPUT_FILE = re.compile(r"output_(\d+)\.pb")
 _TEST_SET = re.compile(r"test_data_set_(\d+)")
 _HELP = (
-    "give a .npz, .npy, .safetensors or Polygraphy .json file, a directory of .npy or .json files, or a "
+    "give a .npz, .npy, .safetensors or Polygraphy .json file, a directory of such files of one kind, or a "
     "test_data_set_* directory"
 )
 _PICKLE = "a pickle, which is never loaded"
@@ -74,6 +75,8 @@ def open_data(path: Path, specs: Sequence[ValueSpec] = ()) -> DataFile:
         return _inputs(path, found, partial(_npy_folder, path, specs))
     if found is DataFormat.STORE and (path / SERIES_NAME).is_file():
         return _series_of_store(path)
+    if found is not DataFormat.STORE and path.is_dir():
+        return _inputs(path, found, partial(_folder, path, found, specs))
     stored = _stored(path, found, specs)
     return _inputs(path, found, partial(samples, stored, specs, path))
 
@@ -100,18 +103,12 @@ def detect(path: Path) -> DataFormat:
     if suffix not in _SUFFIXES and suffix not in _NAMED and head.lstrip()[:1] in (b"{", b"["):
         return DataFormat.POLYGRAPHY  # Polygraphy writes JSON under any file name
     if suffix not in _SUFFIXES:
-        raise DataError(
-            f"{path} is {_FOREIGN.get(suffix, 'in no format that can be read')}",
-            slug="feed-format-unknown",
-            cure=_HELP,
-        )
+        what = _FOREIGN.get(suffix, "in no format that can be read")
+        raise DataError(f"{path} is {what}", slug="feed-format-unknown", cure=_HELP)
     expected = _SUFFIXES[suffix]
     if actual is not None and actual is not expected:
-        raise DataError(
-            f"{path} is named .{expected.value}, but holds {actual.value}",
-            slug="feed-format-mismatch",
-            cure=f"rename it to {path.with_suffix('.' + actual.value).name}",
-        )
+        what, cure = f"holds {actual.value}", f"rename it to {path.with_suffix('.' + actual.value).name}"
+        raise DataError(f"{path} is named .{expected.value}, but {what}", slug="feed-format-mismatch", cure=cure)
     return expected
 
 
@@ -129,21 +126,17 @@ def _detect_folder(path: Path) -> DataFormat:
     names = sorted(entry.name for entry in path.iterdir())
     if any(part.fullmatch(name) for part in (_INPUT_FILE, _OUTPUT_FILE, _TEST_SET) for name in names):
         return DataFormat.TEST_DATA
-    kinds = [
-        kind
-        for kind, is_present in (
-            (DataFormat.NPY, any(name.endswith(".npy") for name in names) or _sample_folders(path)),
-            (DataFormat.POLYGRAPHY, any(name.endswith(".json") for name in names)),
-        )
-        if is_present
-    ]
+    kinds = {kind for suffix, kind in _SUFFIXES.items() if any(name.endswith(suffix) for name in names)}
+    kinds |= {DataFormat.NPY} if _sample_folders(path) else set()
+    kinds = kinds & {DataFormat.NPY, DataFormat.POLYGRAPHY} or kinds  # files of other kinds may lie next to them
     if len(kinds) != 1:
         raise DataError(
-            f"{path} holds " + (".npy and .json files" if kinds else "no feeds"),
+            f"{path} holds "
+            + (f"{' and '.join(sorted(f'.{kind.value}' for kind in kinds))} files" if kinds else "no feeds"),
             slug="feed-format-unknown",
             cure="keep one format in a directory" if kinds else _HELP,
         )
-    return kinds[0]
+    return kinds.pop()
 
 
 def _inputs(path: Path, found: DataFormat, read: "partial[Iterator[Mapping[str, np.ndarray]]]") -> DataFile:
@@ -152,7 +145,8 @@ def _inputs(path: Path, found: DataFormat, read: "partial[Iterator[Mapping[str, 
 
 def _stored(path: Path, found: DataFormat, specs: Sequence[ValueSpec]) -> dict[str, Stored]:
     if found is DataFormat.NPZ:
-        return open_npz(path, str(path))
+        arrays = open_npz(path, str(path))
+        return {_file_name(path, specs): arrays["arr_0"]} if arrays.keys() == {"arr_0"} and len(specs) == 1 else arrays
     if found is DataFormat.NPY:
         return {_file_name(path, specs): open_npy(path)}
     if found is DataFormat.STORE:
@@ -234,12 +228,20 @@ def _sample_folders(path: Path) -> list[Path]:
     return sorted(found, key=lambda entry: int(entry.name))
 
 
+def _folder(path: Path, found: DataFormat, specs: Sequence[ValueSpec]) -> Iterator[Mapping[str, np.ndarray]]:
+    for file in sorted(path.glob(f"*.{found.value}")):
+        yield from samples(_stored(file, found, specs), specs, file)
+
+
 def _npy_folder(path: Path, specs: Sequence[ValueSpec]) -> Iterator[Mapping[str, np.ndarray]]:
     folders = _sample_folders(path)
     for folder in folders:
         yield LazyTensors({name: array.load for name, array in _npy_files(folder).items()})
-    if not folders:
-        yield from samples(_npy_files(path), specs, path)
+    files = {} if folders else _npy_files(path)
+    if len(specs) == 1 and specs[0].name not in files:  # each holds the only input
+        yield from itertools.chain.from_iterable(samples({specs[0].name: each}, specs, path) for each in files.values())
+    elif files:
+        yield from samples(files, specs, path)
 
 
 def _npy_files(folder: Path) -> dict[str, Stored]:

@@ -23,7 +23,7 @@ READERS = "tensortriage.feeds"
 """Entry-point group, by the ending of a file's name, of functions of path, input specs and limits that yield feeds."""
 Readers = Mapping[str, EntryPoint]
 """Registered readers by name."""
-FEED_FORMATS = "npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors."
+FEED_FORMATS = "npz or npy, or a directory of them, ONNX test_data_set, Polygraphy JSON, safetensors."
 SCRIPT = "py"
 """Ending of a data loader."""
 _logger = logging.getLogger(__name__)

@@ -85,11 +85,35 @@ def test_folders_of_samples_are_read_in_the_order_of_their_numbers(tmp_path):
     assert [iteration.tensors["n"].tolist() for iteration in file.series[0]] == [[2.0], [10.0]]
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".npy"])
+def test_a_folder_of_files_has_a_sample_or_more_in_each(tmp_path, suffix):
+    """In the order of their names; a file of one array without a name has the only input."""
+    for name in ("b", "a"):
+        (np.save if suffix == ".npy" else np.savez)(tmp_path / name, ARRAY + (name == "b"))
+    (tmp_path / "README.md").write_text("of 2 samples")
+    file = open_data(tmp_path, [X])
+    assert file.format.value == suffix[1:]
+    found = [iteration.tensors["x"] for iteration in file.series[0]]
+    np.testing.assert_array_equal(found, [ARRAY, ARRAY + 1])
+    assert {name for iteration in open_data(tmp_path).series[0] for name in iteration.tensors} == (
+        {"arr_0"} if suffix == ".npz" else {"a", "b"}
+    )
+
+
+def test_a_folder_of_archives_streams_the_samples_of_each_and_other_kinds_come_first(tmp_path):
+    for name in ("1", "0"):
+        np.savez(tmp_path / name, x=np.stack([ARRAY, ARRAY]) * int(name))
+    found = [float(iteration.tensors["x"].max()) for iteration in open_data(tmp_path, [X]).series[0]]
+    assert found == [0.0, 0.0, 5.0, 5.0]
+    written(tmp_path, "x.npy")
+    assert detect(tmp_path) is DataFormat.NPY
+
+
 def test_a_folder_of_two_formats_is_ambiguous_and_one_of_none_holds_no_feeds(tmp_path):
     written(tmp_path, "two/x.npy")
     written(tmp_path, "two/x.json", b"{}")
     (tmp_path / "none").mkdir()
-    for name, word in (("two", ".npy and .json"), ("none", "no feeds")):
+    for name, word in (("two", ".json and .npy"), ("none", "no feeds")):
         with pytest.raises(DataError) as raised:
             detect(tmp_path / name)
         assert (raised.value.slug, word in raised.value.message) == ("feed-format-unknown", True)

@@ -63,7 +63,7 @@ def test_indices_by_another_rule_are_told_by_the_values_that_they_choose():
     assert told(ties.argmax(1), last, p=ties) == "'y' is the index of the last of the largest of 'p' along axis 1"
 
 
-@pytest.mark.parametrize("made", [TWO**3, np.sqrt(TWO) / 2, TWO * np.linspace(0.5, 0.6, 6)[:, None]])
+@pytest.mark.parametrize("made", [TWO**3, np.cbrt(TWO) / 2, TWO * np.linspace(0.5, 0.6, 6)[:, None]])
 def test_other_scores_have_no_link(made):
     assert told(TWO, made) == ""
 

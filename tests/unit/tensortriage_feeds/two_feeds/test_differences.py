@@ -200,6 +200,7 @@ def test_pictures_that_differ_in_fine_detail_alone_are_resized_otherwise():
         assert "resized by another filter" in sentence(found.steps)
 
 
+@pytest.mark.lengthy
 def test_another_picture_and_one_half_covered_are_not_in_other_detail():
     for theirs in (scene(4), np.where(np.arange(64) < 40, scene(3), 0).astype(np.float32)):
         assert "resampling" not in [step.kind for step in difference({"image": scene(3)}, {"image": theirs}).steps]
