@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import difference
-from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.engines.cpu_features import PAIRED_BY_TAP, sums_in_int16
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import by_value, distances
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, UNROUNDED, Explanation
+from tensortriage.envelope.limits import BESIDE_A_TIE
 from tensortriage.envelope.setting import Floors, Setting
 from tensortriage.errors import EngineError
 from tensortriage.inputs.conform import Casting, check_feed
@@ -212,8 +212,6 @@ def _drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list
 def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
     """Return how far each output of the reference moves at most when its floating-point inputs move by one ulp.
 
-    Or, as ties are few, when numbers move by `MATCH_FACTOR` ulps where they become whole, or are compared.
-
     Raises:
         EngineError: When the reference fails.
     """
@@ -229,17 +227,19 @@ def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Seq
             for name, found in errors.items():
                 if name in results and np.shape(results[name]) == setting.right[name].shape:
                     found.append(difference(setting.right[name], results[name]))
-    ties = _ties(setting)
-    return {name: max(largest(found), ties.get(name, 0.0)) for name, found in errors.items()}
+    return {name: largest(found) for name, found in errors.items()}
 
 
-def _ties(setting: Setting) -> Mapping[str, float]:
-    """Return what all ties cost at outputs that fall otherwise, above and below, so that `of_floor` gives just that."""
-    reach = MATCH_FACTOR * float(np.finfo(np.float32).eps)
-    models = [model for share in (reach, -reach) if (model := beside_ties(setting.model, share)) is not None]
+def of_ties(setting: Setting, _: Floors, __: Together, values: Sequence[str]) -> dict[str, float]:
+    """Return the cost at outputs of all numbers beside a tie that fall on its other side, above and below.
+
+    Raises:
+        EngineError: When the reference fails.
+    """
+    shares = (BESIDE_A_TIE, -BESIDE_A_TIE)
+    models = [model for share in shares if (model := beside_ties(setting.model, share)) is not None]
     each = [output_errors(setting, model) for model in models]
-    costs = {name: sum(errors.get(name, 0.0) for errors in each) / MATCH_FACTOR for name in (each[0] if each else ())}
-    return {name: cost for name, cost in costs.items() if math.isfinite(cost)}
+    return {name: sum(errors.get(name, 0.0) for errors in each) for name in values}
 
 
 def largest(errors: Sequence[float]) -> float:

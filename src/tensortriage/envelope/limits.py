@@ -10,6 +10,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import ErrorFigures, amplitude, error_of, least_floor, ratio_of
 from tensortriage.compare.judgement.thresholds import (
@@ -65,6 +67,10 @@ ORDERS, FORMAT = "order-of-sums", "number-format"
 def of_floor(floor: float) -> float:
     """Return the largest error of a healthy fp32 engine where the floor is this."""
     return MATCH_FACTOR * floor
+
+
+BESIDE_A_TIE = of_floor(float(np.finfo(np.float32).eps))
+"""Share of itself that a number of a healthy fp32 engine may be off, and so lie on the other side of a tie."""
 
 
 def of_prediction(predicted: float, figure: ErrorFigures) -> float:

@@ -21,6 +21,7 @@ from tensortriage.envelope.costs import (
     of_moved_inputs,
     of_orders,
     of_rewrite,
+    of_ties,
 )
 from tensortriage.envelope.explanations import (
     AMPLIFIED_FP32,
@@ -43,7 +44,7 @@ from tensortriage.model.quantization.int8_operands import (
 from tensortriage.model.quantization.int8_weights import float_weights, weights_in_int8
 from tensortriage.model.quantization.qdq import integer_biases, is_quantized
 from tensortriage.model.quantization.unrounded_sums import fused_sums, unrounded_sums
-from tensortriage.model.quantization.whole_numbers import has_narrow_types, rounds_to_integers
+from tensortriage.model.quantization.whole_numbers import beside_ties, has_narrow_types, rounds_to_integers
 from tensortriage.model.transforms.folded_norms import has_foldable_norms
 from tensortriage.values.dtype import Precision
 
@@ -58,6 +59,8 @@ _order = functools.partial(Explanation, cost=of_orders, allows=lambda cost, _: o
 
 _freedom = functools.partial(Explanation, cost=of_freedoms, needs=Needs(inside=True))
 """The model evaluated in the target's format under its options: alone, or with others that are taken."""
+
+_IN_FP32 = dict.fromkeys(set(Precision) - set(ROUNDED), Usual.EXPECTED)
 
 REGISTRY: tuple[Explanation, ...] = (
     _order(
@@ -300,15 +303,26 @@ REGISTRY: tuple[Explanation, ...] = (
         engines=frozenset({"openvino"}),
     ),
     Explanation(
+        name="ties",
+        words="numbers beside a tie that fall on its other side",
+        source="float32 carries numbers to ten units in the last place here, within which a Cast, a Round or a Greater "
+        "may decide either way: -23.9999964 on OpenVINO (bench/judge_rules.py)",
+        cost=of_ties,
+        allows=lambda cost, _: cost,
+        needs=Needs(alone=OPS_IN_FP32, unproven=True),
+        applies=lambda model: beside_ties(model, 0.0) is not None,
+        formats=_IN_FP32,
+    ),
+    Explanation(
         name="amplification",
         words="the model amplifies rounding",
         source="an engine cannot be closer to the reference than the reference is to itself on inputs that float32 "
-        "barely separates, nor with numbers that lie ten units in the last place beside a tie on its other side",
+        "barely separates",
         cost=of_moved_inputs,
         allows=lambda cost, _: of_floor(cost),
         needs=Needs(alone=OPS_IN_FP32, unproven=True),
         draws=4,
-        formats=dict.fromkeys(set(Precision) - set(ROUNDED), Usual.EXPECTED),
+        formats=_IN_FP32,
     ),
     Explanation(
         name="chance",

@@ -19,8 +19,9 @@ _ROUNDED = 0.02
 _EVEN = 2.0
 """Peak over RMS up to which a difference is one of rounding: sqrt(3), a little more where channels have other steps; of
 another filter it is 4 and more."""
-_LARGE, _EVERY, _MORE = 16384, 4, 1.5
-"""Numbers of a picture of which every fourth row and column is asked first, and by how much more these must leave."""
+_LARGE, _EVERY, _ASKED, _MORE = 16384, 4, 64, 1.5
+"""Numbers of a picture of which every fourth row and column is asked first, or fewer, down to so many rows and columns,
+and by how much more these must leave than another way, or than what is named at all."""
 _COMMON = 0.3
 """Correlation of the fine detail of a picture that was resized in two ways, at least: of 560 pairs (28 pictures, by
 Pillow and by OpenCV, to 48 and 128) 0.56 at least, of pairs of other pictures 0.05 at most in 99 %."""
@@ -73,15 +74,16 @@ def _is_rounded(mine: np.ndarray, theirs: np.ndarray) -> bool:
 
 
 def leaves_more(made: np.ndarray, theirs: np.ndarray, least: float) -> bool:
-    """Return whether a picture leaves more than another way did, by one pixel of 16."""
+    """Return whether a picture leaves more than another way did, or than is named, by one pixel of 16 at most."""
     axes = picture_axes(theirs.shape)
     if axes is None or theirs.size < _LARGE or not np.isfinite(least):
         return False
-    few = [np.moveaxis(each, axes.places, (-2, -1))[..., ::_EVERY, ::_EVERY] for each in (made, theirs)]
+    rows, columns = (max(_EVERY, theirs.shape[axis] // _ASKED) for axis in axes.places)
+    few = [np.moveaxis(each, axes.places, (-2, -1))[..., ::rows, ::columns] for each in (made, theirs)]
     thin = PictureAxes(
         axes.channel if axes.channel < axes.height else theirs.ndim - 3, theirs.ndim - 2, theirs.ndim - 1
     )
-    return fitted(few[0], few[1], thin)[2] > _MORE * least
+    return fitted(few[0], few[1], thin)[2] > _MORE * min(least, UNLIKE)
 
 
 def _averaged(array: np.ndarray, axes: PictureAxes, size: int) -> np.ndarray:

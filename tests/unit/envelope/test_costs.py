@@ -55,7 +55,6 @@ def test_draws_and_moved_inputs_are_no_better_than_the_worst_of_them(setting, mo
     assert explains(setting, costs.of_draws) is finite
     given = iter(errors)
     monkeypatch.setattr(costs, "difference", lambda *_: next(given))
-    monkeypatch.setattr(costs, "beside_ties", lambda *_: None)
     assert explains(setting, costs.of_moved_inputs) is finite
 
 

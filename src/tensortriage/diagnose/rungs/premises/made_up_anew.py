@@ -6,6 +6,7 @@ that runs and is informative. Where none does, the user is asked for data.
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -116,7 +117,8 @@ def says_more_than_noise(inv: Investigation, evidence: Evidence) -> Answer | Con
     noisy = noisy_output(inv, worst.floors, in_format=beyond)
     if worst.feed.origin is Origin.REAL or inv.question.tolerance is not None or noisy is None:
         return None
-    if inv.question.others is None and not is_lost(worst.floors.fp32[noisy]):  # the user's numbers, such as of a seed
+    floor = worst.floors.fp32[noisy]
+    if inv.question.others is None and math.isfinite(floor) and not is_lost(floor):  # numbers of a seed
         return None
     tried = 0
     for asking, floors in _others(inv, worst.feed) if inv.question.others is not None else ():
