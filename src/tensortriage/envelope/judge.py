@@ -31,7 +31,7 @@ from tensortriage.compare.judgement.within import (
     within_limit,
 )
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_int16, of_moved_inputs, of_rewrite
+from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_int16, of_moved_inputs, of_rewrite, of_ties
 from tensortriage.envelope.explanations import (
     PREDICTED,
     Alone,
@@ -361,8 +361,8 @@ def rows(*costs: Cost) -> Stage:
 EXPECTED = Stage(Judge.expected)
 """Freedoms expected of all engines of the target's class."""
 
-INTEGERS, AMPLIFIED = rows(of_rewrite, of_int16), rows(of_moved_inputs)
-"""The model in another arithmetic; and a change of its inputs as large as their rounding."""
+INTEGERS, AMPLIFIED = rows(of_rewrite, of_int16), rows(of_ties, of_moved_inputs)
+"""The model in another arithmetic; and numbers that lie as rounding may leave them: beside ties, and at its inputs."""
 
 BY_OPS = Stage(Judge.by_ops, Needs(alone=1.0, makes_it=True))
 """Freedoms of ops seen in isolation: inner values add nothing."""

@@ -304,7 +304,7 @@ REGISTRY: tuple[Explanation, ...] = (
     ),
     Explanation(
         name="ties",
-        words="numbers beside a tie that fall on its other side",
+        words="a tie that falls on its other side",
         source="float32 carries numbers to ten units in the last place here, within which a Cast, a Round or a Greater "
         "may decide either way: -23.9999964 on OpenVINO (bench/judge_rules.py)",
         cost=of_ties,

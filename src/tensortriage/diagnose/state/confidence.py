@@ -88,7 +88,9 @@ DESTROYED = Confidence(
     0.95,
     "measured on the reference; a small change could make the file resemble the network by chance",
 )
-AMPLIFIED = Confidence(0.9, 0.9, "one ulp at the inputs moves outputs as much, and every op alone is healthy")
+AMPLIFIED = Confidence(
+    0.9, 0.9, "one ulp at the inputs, or a tie, moves outputs as much, and every op alone is healthy"
+)
 AMPLIFIED_UNPROVEN = Confidence(
     0.6, 0.6, "one ulp at the inputs moves outputs as much, but the ops could not be run in isolation"
 )

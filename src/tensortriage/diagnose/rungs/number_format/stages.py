@@ -87,9 +87,9 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Answer | None:
     return answer(took, verdict)
 
 
-@stage_rung("does the model amplify rounding?", reads=READS, gives=GIVES, cost="4 runs of the reference")
+@stage_rung("does the model amplify rounding?", reads=READS, gives=GIVES, cost="6 runs of the reference")
 def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Do the reference's own outputs move as much when its inputs move by one unit in the last place?
+    """Do the reference's own outputs move as much when its inputs move by one unit in the last place, or ties fall?
 
     The floor from float64 shows how the reference's own rounding grows. It does not show the effect of one rounding
     that happened to agree: a Floor of a whole number, an ArgMax of equals, a threshold met exactly, a chaotic
@@ -103,21 +103,22 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     held, refused = took.held, took.seen.refused
     name = max(held.gaps, key=lambda n: worst.errors[n])
-    moved = took.predicted(name)
-    words = f"one unit in the last place of the inputs moves output '{name}' by {moved}"
+    moved, row = took.predicted(name), held.explanations[0]
+    words = f"{'one unit in the last place of the inputs' if row.draws else row.words} moves output '{name}' by {moved}"
     told = f"no: {words}, the error is {took.error(name)}"
     culprit, where = None, ""
     if took.explains:
-        culprit, where = amplifier(inv, worst, name, draws=held.explanations[0].draws)
+        if row.draws:
+            culprit, where = amplifier(inv, worst, name, draws=row.draws)
         told = f"yes: {words}" + "; the ops could not be run one by one" * bool(refused)
     verdict = took.verdict(
         f"yes: {words}, but {held.unmet}" if held.unmet else told,
-        "the model amplifies rounding: moving the reference's inputs by one unit in the last place moves output "
-        f"'{name}' by {moved}{where}; the target's error is {took.error(name)}; "
+        f"{'the model amplifies rounding' if row.draws else 'rounding decides ties'}: {words}{where}; the target's "
+        f"error is {took.error(name)}; "
         f"{f'the ops could not be run alone: {refused}' if refused else HEALTHY_ALONE}",
         sure=AMPLIFIED_UNPROVEN if refused else AMPLIFIED,
         moved=dict(held.predicted),
-        draws=held.explanations[0].draws,
+        draws=row.draws,
     )
     return answer(took, dataclasses.replace(verdict, culprits=[culprit]) if verdict and culprit else verdict)
 

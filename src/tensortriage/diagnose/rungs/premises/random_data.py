@@ -24,7 +24,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.capabilities import Calibrates
 from tensortriage.engines.registry import resolve
-from tensortriage.envelope.costs import of_rewrite
+from tensortriage.envelope.costs import of_rewrite, of_ties
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, PREDICTED, Explanation
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.judge import only
@@ -147,14 +147,14 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
 
 
 def excused(inv: Investigation, result: FeedResult) -> list[Explanation]:
-    """Return the freedoms of hardware and integer arithmetic that explain the outputs on a feed.
+    """Return the freedoms of hardware, integer arithmetic and ties that explain the outputs on a feed.
 
     No op is examined here, so the cost of an engine's accumulators or shortened operands on these data is unknown: any
     freedom counts.
     """
     judge = judge_of(inv, result)
     left = judge.standing_out
-    rows = (*judge.freedoms(None), *judge.of_the_model(of_rewrite))
+    rows = (*judge.freedoms(None), *judge.of_the_model(of_rewrite), *judge.of_the_model(of_ties))
     found = judge.take(only(*((each,) for each in rows)), left).limits
     names = {name for limit in found.values() for name in limit.by}
     return [each for each in rows if each.name in names] if len(found) == len(left) else []
