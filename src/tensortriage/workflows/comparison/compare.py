@@ -20,7 +20,7 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, measur
 from tensortriage.compare.reference_checks import is_constant, retyped
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import DataError, EngineError, UsageError
-from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.oddities import OddKind, constant_inputs, oddities
 from tensortriage.model.inspect.output_parts import OutputPart, output_parts, with_parts
 from tensortriage.model.model import Model
@@ -307,7 +307,8 @@ class _Comparing:
             for name, figure in metrics.items()
         ]
         self.gathered.add(target.name, feed.name, rows, [*lacking, *pair.only_target], pair.renamed)
-        self.gathered.silent &= bool(constant_inputs([feed])) and all(map(is_constant, reference.values()))
+        may = feed.origin is Origin.RANDOM or bool(constant_inputs([feed]))  # the user's own may have one answer
+        self.gathered.silent &= may and all(map(is_constant, reference.values()))
         for name, figure in ((name, metrics[name]) for name in reference):
             self.gathered.note(target.name, feed.name, name, figure.nan_target, figure.inf_target)
             if target is self.targets[0]:

@@ -8,6 +8,7 @@ import pytest
 
 import models
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.common.output_selection import OutputChoice
 from tensortriage.workflows.comparison.compare import compare
@@ -94,3 +95,14 @@ def test_noise_of_made_up_data_leads_to_others_unless_they_are_on_record(tmp_pat
     assert again.comparisons == found.comparisons
     kept = compare(request, on_feed=lambda number, feed: None)
     assert (list(kept.feeds), "noise" in kept.unevaluated) == (["random[0]"], True)
+
+
+def test_an_answer_that_is_the_same_everywhere_proves_nothing_on_made_up_data_alone(tmp_path):
+    path = tmp_path / "zero.onnx"
+    onnx.save(models.proto("g (float[64] x) => (float[64] y) { a = Abs(x) n = Neg(a) y = Relu(n) }"), path)
+    request = CompareRequest(
+        model=path, reference=EngineSpec.parse("float64"), targets=[EngineSpec.parse("onnxruntime")]
+    )
+    assert "every tensor is constant on these data" in compare(request).unevaluated
+    given = [Feed("mine", {"x": np.linspace(-1, 1, 64, dtype=np.float32)}, Origin.REAL)]
+    assert compare(dataclasses.replace(request, feeding=FeedRequest(given=given))).unevaluated == ""
