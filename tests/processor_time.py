@@ -1,7 +1,8 @@
 """What each test file costs in processor time, and the most that it may: so `make test` stays as short as it is.
 
-Counted is the time of the test's process and of all that it started, so that neither a busy machine nor waiting
-changes the figure. What many files share counts for none: imports, the server of commands, shared diagnoses.
+Counted is the time of the test's process and of all that it started, so that waiting does not change the figure; it
+is divided by how slow the machine was before and after, since work next to it on the same cores nearly doubles it.
+What many files share counts for none: imports, the server of commands, shared diagnoses.
 """
 
 import collections
@@ -27,20 +28,20 @@ IMPORTED_FIRST = (
 )
 
 
-REFERENCE_SECONDS = 0.012
+REFERENCE_SECONDS = 0.0012
 """What `slowness` times on the machine that budgets were set on."""
 
 SHARED = 1.3
-"""How much more processor time the same work takes next to other work: caches and cores are shared."""
+"""How much more processor time the same work takes next to other work than `slowness` shows: caches are shared."""
 
 
 def slowness():
-    """Return how many times as long as on the machine that budgets were set on this one takes, at least once."""
+    """Return how many times as long as on the machine that budgets were set on this one takes now, at least once."""
     times = []
-    for _ in range(5):
-        started = time.process_time()
-        sum(number * number for number in range(300_000))
-        times.append(time.process_time() - started)
+    for _ in range(3):
+        started = time.thread_time()
+        sum(number * number for number in range(30_000))
+        times.append(time.thread_time() - started)
     return max(1.0, min(times) / REFERENCE_SECONDS)
 
 
@@ -77,17 +78,18 @@ class Meter:
     def __init__(self):
         self.seconds = collections.Counter()
         self._since = None
+        self._slow = 1.0
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item, nextitem):
         if self._since is None:
             warm_up(item.session.items)
-            self._since = seconds_so_far() - _common_seconds
+            self._since, self._slow = seconds_so_far() - _common_seconds, slowness()
         result = yield
         if nextitem is None or _place(nextitem) != _place(item):
-            now = seconds_so_far() - _common_seconds
-            self.seconds[_place(item)] += now - self._since
-            self._since = now
+            now, slow = seconds_so_far() - _common_seconds, slowness()
+            self.seconds[_place(item)] += (now - self._since) * 2 / (self._slow + slow)
+            self._since, self._slow = seconds_so_far() - _common_seconds, slow
         return result
 
     def pytest_sessionfinish(self, session):
@@ -120,7 +122,7 @@ class Budget:
 
     def __init__(self, meter, most, path):
         self._meter = meter  # of this process, where it runs the tests itself
-        self._most = None if most is None else most * SHARED * slowness()
+        self._most = None if most is None else most * SHARED
         self._path = path
         self.seconds = collections.Counter()
 

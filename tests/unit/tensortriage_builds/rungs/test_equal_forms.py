@@ -93,6 +93,7 @@ def test_an_engine_that_runs_what_it_built_before(tmp_path):
     assert "does not run this model" in verdict.summary
 
 
+@pytest.mark.lengthy
 def test_an_engine_that_is_wrong_in_the_whole_with_its_own_weights(tmp_path):
     verdict, _ = ask(tmp_path, ROWS.replace("rows,6", "3,6"), X, f"script:{engine_file(IN_PLACE)}")
     assert (verdict.verdict, step(verdict, QUESTION).answer) == ("fusion-fault", "no other form is known")

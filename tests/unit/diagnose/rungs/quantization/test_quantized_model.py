@@ -60,6 +60,7 @@ def test_a_sound_quantization_is_rounding(tmp_path, name):
     assert "quantization explains the error" in verdict.summary
 
 
+@pytest.mark.lengthy
 def test_a_quantization_of_other_weights(tmp_path):
     """Two rows are exchanged: every scale fits, and the difference is no larger than what int8 may cost elsewhere."""
     model, other = (MODELS["encoder"]() for _ in range(2))
