@@ -47,7 +47,7 @@ def test_the_part_that_a_picture_shows_is_found_to_a_pixel(rows, columns, kind):
     np.testing.assert_allclose(step.parameters["box"], 64 * np.array([*rows, *columns]), atol=1.0)
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("seed", range(1, 3))
 def test_another_picture_is_no_part(seed):
     other = scene((0, 1), (0, 1), (64, 64), seed)
     assert picture_axes(other.shape) == AXES
