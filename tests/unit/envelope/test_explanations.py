@@ -134,4 +134,4 @@ def test_the_diff_that_shows_how_to_add_an_explanation_is_real():
     section = page.partition("## Adding an explanation")[2].partition("\n## ")[0]
     added = [line.removeprefix("   +") for line in section.splitlines() if line.startswith("   +")]
     assert added[1].strip() == 'name="int8-activations",'
-    assert "\n".join(added) in (ROOT / "src/tensortriage/envelope/registry.py").read_text(encoding="utf-8")
+    assert "\n".join(added) in (ROOT / "src/tensortriage/envelope/rows/integers.py").read_text(encoding="utf-8")
