@@ -42,7 +42,7 @@ lint: style
 	$(BIN)/python bench/lines.py --check
 	$(BIN)/mypy
 
-# A test file that takes more than 5 seconds of processor time fails the run.
+# Test files that take more than 5 seconds of processor time are named at the end.
 unit: $(STAMP)
 	$(PYTEST) -m "not lengthy" --budget=5 --costs=$(COSTS) --skipped-to=$(VENV)/skipped $(PYTEST_ARGS)
 
