@@ -159,9 +159,7 @@ class Processes:
         _read_end(process).close()
         with self._lock:
             self._running.discard(process.pid)
-            closed = self._closed
-        if not closed:
-            self._watchdog.release(process.pid)
+        self._watchdog.release(process.pid)
 
 
 def _read(process: subprocess.Popen[bytes], transcript: Transcript, deadline: float | None) -> bool:

@@ -31,6 +31,7 @@ class Watchdog:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
+        self._closed = False
 
     def guard(self, group: int) -> None:
         """Have a process group killed should this process end."""
@@ -41,8 +42,9 @@ class Watchdog:
         self._tell(f"-{group}\n")
 
     def close(self) -> None:
-        """End the watchdog, which kills the processes still guarded."""
+        """End the watchdog, which kills the processes still guarded; what a thread tells it afterwards is dropped."""
         with self._lock:
+            self._closed = True
             if self._process is not None and self._process.stdin is not None:
                 with contextlib.suppress(OSError):
                     self._process.stdin.close()
@@ -51,6 +53,8 @@ class Watchdog:
 
     def _tell(self, line: str) -> None:
         with self._lock:
+            if self._closed:
+                return
             if self._process is None:
                 self._process = subprocess.Popen(
                     [sys.executable, "-S", "-E", "-c", _SCRIPT],
