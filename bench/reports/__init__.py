@@ -61,6 +61,7 @@ FIFTH = ("fifth", "fifth_held")
 SIXTH = ("sixth", "sixth_held")
 SEVENTH = ("seventh", "seventh_held")
 EIGHTH = ("eighth", "eighth_held")
+NINTH = ("ninth", "ninth_held")
 TARGET = "diagnose model.onnx --inputs inputs.npz --target "
 FILE = "diagnose model.onnx --target-model target.onnx --inputs inputs.npz --target onnxruntime"
 PYTORCH = "diagnose model.onnx --torch net.py:make --inputs inputs.npz --target onnxruntime"
@@ -89,7 +90,7 @@ def report(
 
 def reports() -> dict[str, Report]:
     """Return every case by name."""
-    later = (*SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH, *EIGHTH)
+    later = (*SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH, *EIGHTH, *NINTH)
     modules = ("exporters", "quantization", "formats", "engines", "programs", "first", *later)
     for module in modules:
         importlib.import_module(f"reports.{module}")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from reports import PYTORCH, changed, inputs, model, normal, program, report, save, script
 from reports.exporters import CHANGED, network
@@ -30,6 +30,31 @@ class Original:
 def reference(body: str) -> None:
     """Write ``net.py``, a program that is the reference, with this body of its session."""
     script("net.py", REFERENCE.format(body=body.strip().replace("\n", "\n    ")))
+
+
+def boosted(thresholds: np.ndarray) -> onnx.ModelProto:
+    """Return 12 trees of one question each, (12,), behind a Mul."""
+    trees = np.arange(12)
+    node = helper.make_node(
+        "TreeEnsembleRegressor", ["scaled"], ["sum"], "/trees/TreeEnsembleRegressor", domain="ai.onnx.ml", n_targets=1,
+        nodes_treeids=np.repeat(trees, 3).tolist(), nodes_nodeids=[0, 1, 2] * 12,
+        nodes_featureids=np.stack([trees % 4, trees * 0, trees * 0], 1).ravel().tolist(),
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"] * 12,
+        nodes_values=np.stack([thresholds, 0 * thresholds, 0 * thresholds], 1).ravel().tolist(),
+        nodes_truenodeids=[1, 0, 0] * 12, nodes_falsenodeids=[2, 0, 0] * 12, nodes_hitrates=[1.0] * 36,
+        nodes_missing_value_tracks_true=[0] * 36, target_treeids=np.repeat(trees, 2).tolist(),
+        target_nodeids=[1, 2] * 12, target_ids=[0] * 24, target_weights=normal(1, 24).tolist(),
+    )  # fmt: skip
+    steps = [
+        helper.make_node("Mul", ["x", "one"], ["scaled"], "/Mul_scaled"), node,
+        helper.make_node("Add", ["sum", "base"], ["y"], "/Add_y"),
+    ]  # fmt: skip
+    graph = helper.make_graph(
+        steps, "g", [helper.make_tensor_value_info("x", 1, [40, 4])], [helper.make_tensor_value_info("y", 1, [40, 1])],
+        [numpy_helper.from_array(np.float32(1), "one"), numpy_helper.from_array(np.float32(3), "base")],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, ir_version=8, opset_imports=opsets)
 
 
 @report("microsoft/onnxruntime#4130", ALONE, ("rounding", "match"), ("tie|decid|threshold|branch|which side|one side",),
