@@ -69,6 +69,8 @@ def _change(model: ir.Model, node: ir.Node, way: Meaning) -> None:
     for index, name in way.wired.items():
         node.replace_input_with(index, _values(model.graph)[name])
         model.graph.sort()
+    for index, name in way.returned.items():
+        _return(node.attributes["body"].as_graph(), index, name)
     for index, array in way.operands.items():
         value = initializer(f"{node.name}/meant:{index}", array)
         model.graph.register_initializer(value)
@@ -97,6 +99,15 @@ def _change(model: ir.Model, node: ir.Node, way: Meaning) -> None:
         model.opset_imports[_DOMAIN] = 1
         node.attributes.clear()
         node.op_type, node.domain = name, _DOMAIN
+
+
+def _return(body: ir.Graph, index: int, name: str) -> None:
+    """Let a body return another of its values."""
+    old = body.outputs[index]
+    copied = ir.node("Identity", [_values(body)[name]])
+    copied.outputs[0].name, copied.outputs[0].type, copied.outputs[0].shape = f"{name}/{index}", old.type, old.shape
+    body.append(copied)
+    body.outputs[index] = copied.outputs[0]
 
 
 def _exchange(first: ir.Node, second: ir.Node, through: int) -> None:

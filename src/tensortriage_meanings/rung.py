@@ -30,6 +30,7 @@ from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.ends import ENDS
 from tensortriage_meanings.table.instead import INSTEAD
+from tensortriage_meanings.table.loops import LOOPS
 from tensortriage_meanings.table.normalizations import NORMALIZATIONS
 from tensortriage_meanings.table.operands import BATCHES, OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
@@ -39,11 +40,12 @@ from tensortriage_meanings.table.quantizers import QUANTIZERS
 from tensortriage_meanings.table.recurrent import RECURRENT
 from tensortriage_meanings.table.sets import SETS
 from tensortriage_meanings.table.signatures import SIGNATURES
+from tensortriage_meanings.table.stretches import STRETCHES
 from tensortriage_meanings.table.ties import TIES
 
 QUESTION = "does either side interpret an operator differently?"
 TABLE = (
-    *ATTRIBUTES, *BODIES, *NORMALIZATIONS, *ENDS, *OPERANDS, *PLACES, *POOLS, *RECURRENT, *QUANTIZERS, *TIES,
+    *ATTRIBUTES, *BODIES, *NORMALIZATIONS, *ENDS, *OPERANDS, *PLACES, *POOLS, *RECURRENT, *LOOPS, *QUANTIZERS, *TIES,
     *NEIGHBOURS, *BATCHES,
 )  # fmt: skip
 MEANT_OTHERWISE = Confidence(
@@ -139,7 +141,7 @@ def _unexplained(conclusion: Conclusion, about: Disputed) -> Conclusion | None:
 
 def searched(about: Disputed, *, seconds: float = math.inf) -> MeaningTold:
     """Try the whole table on a dispute, for so long at most."""
-    tables = (TABLE, PIXELS, INSTEAD, SIGNATURES, *([SETS] if about.together else []))
+    tables = (TABLE, PIXELS, INSTEAD, SIGNATURES, STRETCHES, *([SETS] if about.together else []))
     seen = partial(reads_of, about.subject, about.feed.tensors)
     found = explained(about.subject, *tables, seconds=seconds, seen=seen)
     if found is None:

@@ -162,6 +162,7 @@ class Meaning:
         body: The nodes that stand for it, in ONNX's text syntax after a function's name: ``(x) => (y) { ... }``; empty
             where attributes and operands suffice.
         wired: Names of values that take the place of inputs, by index.
+        returned: Names of values of the node's body that take the place of what the body returns, by index.
         group: What ways of nodes with different operators have in common that are one difference, as of the two of a
             pair; empty for ways that are one where operator and words are the same.
         behind: Name of the only node that takes the node's result, in whose place it is, and the other way round.
@@ -180,6 +181,7 @@ class Meaning:
     op: str = ""
     body: str = ""
     wired: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    returned: Mapping[int, str] = dataclasses.field(default_factory=dict)
     group: str = ""
     behind: str = ""
     through: int = 0

@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 
 import numpy as np
+import onnx
 
 from tensortriage_meanings.calls import call, formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
 IN_FLOAT32 = "large whole numbers were computed in float32, which is exact up to 2^24 only"
+_SHORT = 2
+"""Bytes of the types whose arithmetic processors have with saturation as well (SSE2, NEON)."""
 IN_RANGE = "keep the numbers within that range, or compute them in another type"
 
 
@@ -79,7 +82,33 @@ def narrow_constants(ops: str) -> MeaningRow:
     return MeaningRow(tuple(ops.split()), ways)
 
 
+def saturated(ops: str) -> MeaningRow:
+    """Return a row of whole numbers of 8 and 16 bits that stop at the ends of their type, where they wrap.
+
+    Args:
+        ops: Names of operators, with spaces between.
+    """
+
+    def ways(site: MeantNode) -> Iterator[Meaning]:
+        kind = site.dtype(site.node.outputs[0])
+        if kind is None or kind.kind not in "iu" or kind.itemsize > _SHORT:
+            return
+        least, most = np.iinfo(kind).min, np.iinfo(kind).max
+        wide = {index: f"w{index}" for index in range(len(site.node.inputs))}
+        given = " ".join(f"{name} = Cast<to=7>(i{index})" for index, name in wide.items())
+        yield Meaning(
+            f"results beyond the ends of {kind} stopped there (it saturated), where they wrap around",
+            body=f"{formal(site)} => (y) {{ {given} r = {call(site, wide)} l = Constant<value_int={least}>() "
+            f"h = Constant<value_int={most}>() a = Max(r, l) b = Min(a, h) "
+            f"y = Cast<to={onnx.helper.np_dtype_to_tensor_dtype(kind)}>(b) }}",
+            cure="cast to a wider type before it, and back as is meant",
+        )
+
+    return MeaningRow(tuple(ops.split()), ways)
+
+
 INTEGERS: tuple[MeaningRow, ...] = (
+    saturated("Add Sub Mul Neg Sum"),
     narrow_constants("Add Sub Mul Div Mod Max Min Clip Equal Less LessOrEqual Greater GreaterOrEqual Where"),
     narrow(
         "Mod Clip Abs Add Sub Mul Div Neg Max Min Sign Pow",

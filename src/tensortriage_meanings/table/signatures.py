@@ -23,6 +23,8 @@ _COUNTS = frozenset({
     "width", "ratio",
 })  # fmt: skip
 """Words in names of whole-number attributes that count or point, where 0 and 1 do not mean off and on."""
+_TYPES = frozenset({"to", "type", "dtype"})
+"""Words in names of whole-number attributes that stand for a type."""
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "Mean", "And", "Or", "Xor", "Equal", "BitwiseAnd",
                           "BitwiseOr", "BitwiseXor"})  # fmt: skip
 _MOST_EXCHANGED = 5
@@ -60,7 +62,7 @@ def _numbers(site: MeantNode) -> Iterator[Meaning]:
     """Yield each factor, summand and count as it is in a program that leaves it out: 0 or 1."""
     for name, known in ({} if site.schema is None else site.schema.attributes).items():
         count = site.attribute(name) if known.type == _KINDS.INT else None
-        if isinstance(count, int) and count > 1:
+        if isinstance(count, int) and count > 1 and _TYPES.isdisjoint(name.split("_")):
             yield Meaning(f"{name} were 1, not {count}", attributes={name: 1})
         given = site.attribute(name) if known.type == _KINDS.FLOAT else None
         for other in (1.0, 0.0) if given is not None else ():

@@ -27,3 +27,12 @@ def test_constants_beyond_int32_are_stored_in_it(words, stored):
     x = np.array([1_700_000_000_005, 1_700_000_012_345])
     made = run(meant(one, INTEGERS, f"stored in 32 bits (int32), {words}"), x=x)
     assert made.tolist() == (x - stored).tolist()
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("uint8", np.uint8), ("int8", np.int8)])
+def test_results_that_stop_at_the_ends_of_their_type(kind, dtype):
+    one = model(f"g ({kind}[3] a, {kind}[3] b) => ({kind}[3] y) {{ y = Sub(a, b) }}")
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    a, b = np.array([least, most, 7], dtype), np.array([1, most, 5], dtype)
+    assert run(one, a=a, b=b).tolist() == [most, 0, 2]
+    assert run(meant(one, INTEGERS, "it saturated"), a=a, b=b).tolist() == [least, 0, 2]
