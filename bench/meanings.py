@@ -17,6 +17,7 @@ from pathlib import Path
 from meanings_cases import MeaningCase, honest, planted
 from meanings_engines import EngineCase, engines, sound_engines
 from meanings_kinds import built, unbuilt, unrelated
+from meanings_left_out import left_out, sound_left_out
 from meanings_normalizations import normalizations, sound_normalizations
 from meanings_orders import orders, sound_orders
 
@@ -29,7 +30,7 @@ Case = MeaningCase | EngineCase
 GROUPS: Mapping[str, Callable[[], Sequence[Case]]] = {
     "planted": planted, "built": built, "unbuilt": unbuilt, "engines": engines,
     "normalizations": normalizations, "sound-normalizations": sound_normalizations,
-    "orders": orders, "sound-orders": sound_orders,
+    "orders": orders, "sound-orders": sound_orders, "left-out": left_out, "sound-left-out": sound_left_out,
     "honest": honest, "unrelated": unrelated, "sound-engines": sound_engines,
 }  # fmt: skip
 QUESTION = "does either side interpret an operator differently?"
