@@ -14,7 +14,7 @@ def _another_of_the_body(site: MeantNode) -> Iterator[Meaning]:
         return
     body, first = given.as_graph(), int(site.op_type == "Loop")  # the first one of a Loop says whether it goes on
     states = len(site.node.inputs) - (2 if first else int(site.attribute("num_scan_inputs") or 0))
-    begin = list(body.inputs)[1 + first if first else 0 :][:states]
+    begin = list(body.inputs)[2 * first :][:states]
     end = list(body.outputs)[first : first + states]
     words = {id(value): f"state '{value.name}' at the beginning of the iteration" for value in begin}
     words |= {id(value): f"state '{value.name}' at the end of the iteration" for value in end}
@@ -25,10 +25,11 @@ def _another_of_the_body(site: MeantNode) -> Iterator[Meaning]:
             if index < first or other is own or other is source or not _alike(own, other):
                 continue
             now = words.get(id(own)) or words.get(id(source)) or f"'{own.name}'"
-            what = "handed on" if index < first + states else "collected"
+            collects = index >= first + states
+            shift = " (shifted by one iteration)" if collects and _is_shift(begin, end, source or own, other) else ""
             yield Meaning(
-                f"it {what} the {words.get(id(other), repr(other.name))}, not the {now}"
-                + (", which is shifted by one iteration" if _is_shift(begin, end, source or own, other) else ""),
+                f"it {'collected' if collects else 'handed on'} the {words.get(id(other), repr(other.name))}, not the "
+                f"{now}{shift}",
                 returned={index: other.name or ""},
                 cure="return that value of the body",
             )

@@ -39,14 +39,13 @@ def _stretch(site: MeantNode) -> Iterator[Meaning]:
     if site.node.domain not in ("", "ai.onnx") or len(site.node.outputs) > 1:
         return
     result, between = site.node.outputs[0], [site.node]
-    level = between
-    found = 0
+    level, found = between, 0
     while level and len(between) <= _MOST_BETWEEN:
         makers: list[ir.Node] = []
         for value in dict.fromkeys(each for node in level for each in node.inputs):
             if value is None or array_of(value) is not None:
                 continue
-            if level[0] is not site.node and site.alike(value, result):
+            if value not in site.node.inputs and site.alike(value, result):
                 yield _instead(site, value)
                 found += 1
             maker = value.producer()
