@@ -30,17 +30,15 @@ from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.ends import ENDS
 from tensortriage_meanings.table.instead import INSTEAD
-from tensortriage_meanings.table.loops import LOOPS
 from tensortriage_meanings.table.normalizations import NORMALIZATIONS
 from tensortriage_meanings.table.operands import BATCHES, OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 from tensortriage_meanings.table.places import PLACES
 from tensortriage_meanings.table.pools import NEIGHBOURS, POOLS
 from tensortriage_meanings.table.quantizers import QUANTIZERS
-from tensortriage_meanings.table.recurrent import RECURRENT
-from tensortriage_meanings.table.sets import SETS
+from tensortriage_meanings.table.recurrent import LOOPS, RECURRENT
+from tensortriage_meanings.table.sets import SETS, STRETCHES
 from tensortriage_meanings.table.signatures import SIGNATURES
-from tensortriage_meanings.table.stretches import STRETCHES
 from tensortriage_meanings.table.ties import TIES
 
 QUESTION = "does either side interpret an operator differently?"

@@ -3,12 +3,14 @@
 Rules that rewrite several ops into one match a pattern that is not there, or write the right one down wrongly. These
 rows know no operator, and no engine's rules: of ops wired to each other they exchange two neighbours, apply one twice,
 turn a sign, and take a constant or another value of one op for that of another. That one is left out, or has its
-operands exchanged, is a matter of its definition (`signatures`).
+operands exchanged, is a matter of its definition (`signatures`). Casts that leave numbers as they are, and ops that are
+left out one after another, are looked for where outputs alone are seen as well: a program takes a value further up.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
 from tensortriage.model.sdk import GOLDEN_PREFIX, array_of
@@ -18,6 +20,10 @@ from tensortriage_meanings.table.quantizers import PAIR
 
 _MOST_OPERANDS = 3
 """Operands of which each may be the one that an op is applied to, or have the other sign."""
+_MOST_VALUES = 3
+"""Earlier values that are tried for a result, the nearest ones: those of a residual network are all alike."""
+_MOST_BETWEEN = 24
+"""Ops that may lie between."""
 
 
 def _in_another_order(site: MeantNode) -> Iterator[Meaning]:
@@ -116,3 +122,58 @@ SETS: tuple[MeaningRow, ...] = tuple(
     MeaningRow((), ways) for ways in (_in_another_order, _turned, _constant_of_another, _another_value, _twice)
 )
 """Rows about ops that are computed together."""
+
+
+def _kept_type(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a cast that is skipped: numbers stay as they are."""
+    value = site.node.inputs[0]
+    given, to = None if value is None else site.dtype(value), site.attribute("to")
+    if given is None or given.kind not in "fiub" or not isinstance(to, int):
+        return
+    own = onnx.helper.np_dtype_to_tensor_dtype(given)
+    if own != to:
+        kinds = [onnx.TensorProto.DataType.Name(kind).lower() for kind in (own, to)]
+        yield Meaning(
+            f"it were left out: numbers passed through as {kinds[0]}, without becoming {kinds[1]}",
+            attributes={"to": own},
+        )
+
+
+def _stretch(site: MeantNode) -> Iterator[Meaning]:
+    """Yield an earlier value in the place of a result, as if the ops between were left out."""
+    if site.node.domain not in ("", "ai.onnx") or len(site.node.outputs) > 1:
+        return
+    result, between = site.node.outputs[0], [site.node]
+    level, found = between, 0
+    while level and len(between) <= _MOST_BETWEEN:
+        makers: list[ir.Node] = []
+        for value in dict.fromkeys(each for node in level for each in node.inputs):
+            if value is None or array_of(value) is not None:
+                continue
+            if value not in site.node.inputs and site.alike(value, result):
+                yield _instead(site, value)
+                found += 1
+            maker = value.producer()
+            if maker is not None and maker not in between and maker not in makers:
+                makers.append(maker)
+        if found >= _MOST_VALUES:
+            return
+        between += makers
+        level = makers
+
+
+def _instead(site: MeantNode, value: ir.Value) -> Meaning:
+    name = value.name or ""
+    shown = name.removeprefix(GOLDEN_PREFIX)
+    return Meaning(
+        f"its result were '{shown}', and what lies between were left out",
+        op="Identity",
+        inputs=dict.fromkeys(range(1, len(site.node.inputs))),
+        wired={0: name},
+        cure=f"leave out what lies between '{shown}' and it",
+        alone=True,
+    )
+
+
+STRETCHES: tuple[MeaningRow, ...] = (MeaningRow(("Cast",), _kept_type), MeaningRow((), _stretch))
+"""Operators that are not computed."""

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from meant_otherwise import meant, model, run
-from tensortriage_meanings.table.recurrent import RECURRENT
+from tensortriage_meanings.rewrite import Rewriter
+from tensortriage_meanings.search import sites_of
+from tensortriage_meanings.table.recurrent import LOOPS, RECURRENT
 
 BLOCKS = {"RNN": 1, "GRU": 3, "LSTM": 4}
 HIDDEN, STEPS = 2, 4
@@ -135,3 +137,41 @@ def test_all_steps_of_a_short_row():
     one = layer("RNN", arrays, direction="forward", states=", n", lengths=True)
     found = run(meant(one, RECURRENT, "over all steps"), x=X, n=np.array([2], np.int32))
     assert found == pytest.approx(run(layer("RNN", arrays, direction="forward"), x=X), rel=1e-6)
+
+
+FED = np.array([[1, 2], [3, 5], [7, 11]], np.float32)
+LOOPED = """g (float[3,2] x, float[2] s, int64 n, bool c) => (float[3,2] y) {
+    [l] end, y = Loop(n, c, s) <body = b (int64 i, bool on, float[2] h) => (bool go, float[2] next, float[2] was) {
+        go = Identity(on)
+        one = Gather<axis=0>(x, i)
+        next = Add(h, one)
+        was = Identity(h)
+    }> }"""
+SCANNED = """g (float[2] s, float[3,2] x) => (float[3,2] y) {
+    [l] end, y = Scan(s, x) <num_scan_inputs = 1, body = b (float[2] h, float[2] one) => (float[2] next, float[2] out) {
+        next = Add(h, one)
+        out = Mul(next, one)
+    }> }"""
+BEGIN = np.array([100, 200], np.float32)
+LOOPED_FEED = {"x": FED, "s": BEGIN, "n": np.array(3), "c": np.array(True)}
+RUNNING = BEGIN + np.cumsum(FED, axis=0)
+
+
+def test_a_loop_that_collects_its_state_after_the_update():
+    made = run(meant(model(LOOPED), LOOPS, "collected the state 'next' at the end"), **LOOPED_FEED)
+    assert made == pytest.approx(RUNNING)
+
+
+def test_a_state_that_is_handed_on_as_it_was():
+    made = run(meant(model(LOOPED), LOOPS, "handed on the state 'h' at the beginning"), **LOOPED_FEED)
+    assert made == pytest.approx(np.stack([BEGIN] * 3))
+
+
+def test_a_scan_that_collects_another_of_its_results():
+    made = run(meant(model(SCANNED), LOOPS, "collected the state 'next' at the end"), x=FED, s=BEGIN)
+    assert made == pytest.approx(RUNNING)
+
+
+def test_a_shift_is_said_where_a_state_is_collected_before_or_after():
+    words = [way.words for group in sites_of(Rewriter(model(LOOPED)), LOOPS) for way in group.values()]
+    assert ["shifted by one iteration" in each for each in words if "collected" in each] == [True]
