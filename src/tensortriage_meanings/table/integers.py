@@ -101,7 +101,7 @@ def saturated(ops: str) -> MeaningRow:
             body=f"{formal(site)} => (y) {{ {given} r = {call(site, wide)} l = Constant<value_int={least}>() "
             f"h = Constant<value_int={most}>() a = Max(r, l) b = Min(a, h) "
             f"y = Cast<to={onnx.helper.np_dtype_to_tensor_dtype(kind)}>(b) }}",
-            cure="cast to a wider type before it, and back as is meant",
+            cure="cast to a wider type before it, and Clip before the cast back",
         )
 
     return MeaningRow(tuple(ops.split()), ways)
