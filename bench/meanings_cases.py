@@ -372,8 +372,7 @@ def honest() -> list[MeaningCase]:
     leaky = f"{BATCH.replace('d =', 'k =').replace('SMALL', '1.0e-5')}\n l = LeakyRelu(k)\n {AVERAGE}"
     base = picture(leaky.replace("MORE", "").replace("(c)", "(l)").replace("(k)", "(k)"), opset=15, **BN)
     gelu = tokens(ERF, **G)
-    eps = {"eps": np.array(1e-5, np.float32)}
-    norm = tokens(NORM, **eps)
+    norm = tokens(NORM, eps=np.array(1e-5, np.float32))
     up, less = ({"scales": np.array([1, 1, each, each], np.float32)} for each in (1.75, 1.5))
     size = picture(LINEAR, **up)
     biased = ERF.replace("d = Mul(g, half)", "e2 = Mul(g, half)\n d = Add(e2, half)")
@@ -387,7 +386,6 @@ def honest() -> list[MeaningCase]:
         MeaningCase("a slope that nobody has", base, changed(base, "/LeakyRelu_l", alpha=0.137), X),
         MeaningCase("a bias added", gelu, tokens(biased, **G), T),
         MeaningCase("sigmoid for GELU", gelu, tokens("d = Sigmoid(c)", **G), T),
-        MeaningCase("normalization left out", norm, tokens("d = Identity(c)", **eps), T),
         MeaningCase("another size", size, picture(LINEAR, **less), X),
         MeaningCase("channels of the input reversed", base, _weighted(base, "w", lambda a: a[:, ::-1]), X),
         MeaningCase("another weight, file", base, _weighted(base, "w", EDITS["another"]), X, (), "file"),

@@ -7,7 +7,7 @@ at all.
 from collections.abc import Sequence
 
 import numpy as np
-from meanings_cases import MeaningCase, T, X, picture, tokens
+from meanings_cases import NORM, MeaningCase, T, X, picture, tokens
 from meanings_engines import EngineCase
 from reports import normal
 
@@ -114,6 +114,8 @@ def before(kind, *inputs, **attributes):
                    FUSED + "far = up(['Softplus', 'MatMul', 'Tanh', 'MatMul'])\n"
                    "if far is not None and node.output[0] == 'd':\n    node.input[0] = far.input[0]",
                    ("'n'", "left out|not 't'")),
+        MeaningCase("normalization left out", tokens(NORM, eps=_number(1e-5)), tokens("d = Identity(c)"), T,
+                    ("'c'", "left out")),
         MeaningCase("a program without the last two layers", _block(), _without(), T, ("'n'", "left out")),
         EngineCase("a Scan that collects its state", _scan(), T, "Scan",
                    "body = node.attribute[[a.name for a in node.attribute].index('body')].g\n"
