@@ -1,13 +1,15 @@
 """Programs around a network, asked about in three ways: is their mistake named, and nobody else accused?
 
-    python bench/programs.py [--only WORD ...] [--ways feeds diagnose saved]
+    python bench/programs.py [--draw first|second] [--only WORD ...] [--ways feeds diagnose saved]
 
 `feeds`: `triage check feed MINE THEIRS` on what the program feeds. `diagnose`: a `script:` target that shows outputs
 alone, or runs the file that it is given where what it does to outputs is asked about. `saved`: `triage check feed MINE
-OUTPUTS --model`. Cases and what has to be said of each are in `programs_cases`, written before anything was asked.
+OUTPUTS --model`. Cases and what has to be said of each are in `programs_cases` and `programs_second`, written before
+anything was asked. Of the second draw a half is held out: what is said of it is counted, and shown to nobody.
 """
 
 import argparse
+import importlib
 import json
 import re
 import sys
@@ -15,12 +17,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import onnx
 import onnxruntime
 from onnx import numpy_helper
-from programs_cases import ENGINES, FILES, INPUTS, MISTAKES, OUTPUTS, Program, made
+from programs_cases import Program
 
 from tensortriage.api import EngineSpec, Feed, Model
 from tensortriage.envelope.sdk import Lab, Origin
@@ -36,7 +39,7 @@ UNSEEN = ("pads-of-1",)
 """Mistakes that no output shows."""
 APP = """import sys, onnxruntime, numpy as np
 sys.path.insert(0, {folder!r})
-from programs_cases import MISTAKES
+from {draw} import MISTAKES
 program = next((each for each in MISTAKES if each.name == {name!r}), None)
 
 class Session:
@@ -61,58 +64,64 @@ class App:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--draw", choices=["first", "second"], default="first")
     arguments.add_argument("--only", nargs="*", default=[], metavar="WORD", help="cases whose names have one of these")
     arguments.add_argument("--ways", nargs="*", default=["feeds", "saved", "diagnose"])
+    arguments.add_argument("--half", choices=["read", "held"], help="of the second draw")
     arguments.add_argument("--missed", type=float, default=0.05, help="largest share of mistakes that may be missed")
     given = arguments.parse_args()
+    draw = importlib.import_module({"first": "programs_cases", "second": "programs_second"}[given.draw])
     bad = False
     for way in given.ways:
+        counts = {False: [0] * 5, True: [0] * 5}
         with tempfile.TemporaryDirectory() as name:
-            count = [0, 0, 0, 0, 0]
-            for case, kind, said in asked(way, Path(name), given.only):
+            for case, program, said in asked(draw, way, Path(name), given.only):
+                held = hasattr(draw, "held") and draw.held(case)
+                if given.half and held != (given.half == "held"):
+                    continue
                 began = time.perf_counter()
-                told, sentence = said()
+                kinds, sentence = said()
                 seconds = time.perf_counter() - began
-                if kind is None:
-                    right = not told
+                count = counts[held]
+                if not program.kind:
+                    right = all(program.parameters and re.search(program.parameters, kind) for kind in kinds)
                     count[3] += 1
                     count[4] += not right
                 else:
-                    right_kind = bool(told and re.search(kind.kind, sentence))
-                    right = right_kind and bool(re.search(kind.parameters, sentence))
+                    right_kind = bool(kinds and re.search(program.kind, sentence))
+                    right = right_kind and bool(re.search(program.parameters, sentence))
                     count[0], count[1], count[2] = count[0] + 1, count[1] + right_kind, count[2] + right
-                print(f"{'right' if right else 'MISS ':5} {way:8} {case:34} {seconds:5.1f} s", flush=True)
-                if not right:
+                if not held:
+                    print(f"{'right' if right else 'MISS ':5} {way:8} {case:34} {seconds:5.1f} s", flush=True)
+                if not held and not right:
                     print(f"      {sentence[:600]}", flush=True)
-        print(f"{way}: kind {count[1]}, kind and parameters {count[2]} of {count[0]}; {count[4]} of {count[3]} accused",
-              flush=True)  # fmt: skip
-        bad = bad or count[4] > 0 or count[2] < (1 - given.missed) * count[0]
+        for held, count in counts.items():
+            bad = bad or count[4] > 0 or count[2] < (1 - given.missed) * count[0]
+            if count[0] or count[3]:
+                print(f"{way}{', held out' if held else ''}: kind {count[1]}, kind and parameters {count[2]} of "
+                      f"{count[0]}; {count[4]} of {count[3]} accused", flush=True)  # fmt: skip
     sys.exit(bad)
 
 
 def asked(
-    way: str, folder: Path, only: Sequence[str]
-) -> Iterator[tuple[str, Program | None, Callable[[], tuple[bool, str]]]]:
-    """Yield name, program or None, and a function that asks, of each case of a way."""
-    of_way = INPUTS if way == "feeds" else [each for each in MISTAKES if each.name not in UNSEEN]
-    for place, program in enumerate(of_way):
+    draw: ModuleType, way: str, folder: Path, only: Sequence[str]
+) -> Iterator[tuple[str, Program, Callable[[], tuple[Sequence[str], str]]]]:
+    """Yield name, program, and a function that asks, of each case of a way."""
+    mistakes = draw.INPUTS if way == "feeds" else [each for each in draw.MISTAKES if each.name not in UNSEEN]
+    files = [*mistakes, *(draw.FILES if way == "feeds" or (way == "saved" and hasattr(draw, "held")) else ())]
+    for place, program in enumerate(files):
         if not only or any(word in program.name for word in only):
-            yield program.name, program, lambda program=program, place=place: ask(way, folder / str(place), program)
-    if way == "feeds":
-        honest = [
-            (each.name, lambda each=each: ask("feeds", folder / each.name.replace(" ", "-"), each)) for each in FILES
-        ]
-    else:
-        honest = [(" ".join(pair), lambda pair=pair: ask_engine(way, folder, *pair)) for pair in ENGINES]
-    for name, question in honest:
+            yield program.name, program, lambda at=place, program=program: ask(draw, way, folder / str(at), program)
+    for pair in () if way == "feeds" else draw.ENGINES:
+        name = " ".join(pair)
         if not only or any(word in name for word in only):
-            yield name, None, question
+            yield name, Program(name, pair[0]), lambda pair=pair: ask_engine(draw, way, folder, *pair)
 
 
-def ask(way: str, folder: Path, program: Program) -> tuple[bool, str]:
-    """Return whether something is told of a program, and what."""
+def ask(draw: ModuleType, way: str, folder: Path, program: Program) -> tuple[Sequence[str], str]:
+    """Return the kinds of what is told of a program, and how."""
     folder.mkdir()
-    model, feed = made(folder, program.network)
+    model, feed = draw.made(folder, program.network)
     mine, theirs = folder / "mine.npz", folder / "theirs.npz"
     np.savez(mine, **feed)
     if way == "feeds":
@@ -124,14 +133,14 @@ def ask(way: str, folder: Path, program: Program) -> tuple[bool, str]:
         shown = program.after(dict(shown)) if program.after else shown
         np.savez(theirs, **{name: np.asarray(array).astype(types[name]) for name, array in shown.items()})
         return compared(mine, theirs, model)
-    return diagnosed(model, mine, script(folder, model, feed, program.name, shows=program in OUTPUTS))
+    return diagnosed(model, mine, script(draw, folder, model, feed, program.name, shows=program in draw.OUTPUTS))
 
 
-def ask_engine(way: str, folder: Path, network: str, engine: str) -> tuple[bool, str]:
-    """Return whether a program is accused where none has a mistake, and what is said."""
+def ask_engine(draw: ModuleType, way: str, folder: Path, network: str, engine: str) -> tuple[Sequence[str], str]:
+    """Return what a program is accused of where none has a mistake, and how."""
     folder = folder / f"{network}-{engine.replace(':', '-')}"
     folder.mkdir()
-    model, feed = made(folder, network)
+    model, feed = draw.made(folder, network)
     mine, theirs = folder / "mine.npz", folder / "theirs.npz"
     np.savez(mine, **feed)
     if engine == "weight":
@@ -144,7 +153,7 @@ def ask_engine(way: str, folder: Path, network: str, engine: str) -> tuple[bool,
         if way == "saved":
             np.savez(theirs, **run(folder / "other.onnx", feed))
             return compared(mine, theirs, model)
-        return diagnosed(model, mine, script(folder, folder / "other.onnx", feed, "", shows=False))
+        return diagnosed(model, mine, script(draw, folder, folder / "other.onnx", feed, "", shows=False))
     if engine == "op":
         node = next(n for n in onnx.load(model).graph.node if n.op_type in ("Conv", "Gemm", "MatMul"))
         (folder / "faulty.py").write_text(
@@ -152,7 +161,7 @@ def ask_engine(way: str, folder: Path, network: str, engine: str) -> tuple[bool,
         )
         engine = f"script:{folder / 'faulty.py'}:Engine,kind=scale,node={node.name},amount=1.3"
     if engine == "program":
-        engine = script(folder, model, feed, "", shows=False)
+        engine = script(draw, folder, model, feed, "", shows=False)
     if way == "saved":
         np.savez(theirs, **engine_outputs(model, feed, engine))
         return compared(mine, theirs, model)
@@ -166,11 +175,14 @@ def engine_outputs(model: Path, feed: Mapping[str, np.ndarray], engine: str) -> 
     return {name: np.asarray(array) for name, array in shown.items()}
 
 
-def script(folder: Path, model: Path, feed: Mapping[str, np.ndarray], name: str, *, shows: bool) -> str:
+def script(
+    draw: ModuleType, folder: Path, model: Path, feed: Mapping[str, np.ndarray], name: str, *, shows: bool
+) -> str:
     """Write a program; one that shows runs the file that it is given."""
     outputs = [output.name for output in onnx.load(model).graph.output]
     path = folder / "app.py"
-    path.write_text(APP.format(folder=str(Path(__file__).parent.resolve()), name=name, names=sorted(feed),
+    path.write_text(APP.format(draw=draw.__name__, folder=str(Path(__file__).parent.resolve()), name=name,
+                               names=sorted(feed),
                                outputs=outputs, path="str(model_path)" if shows else repr(str(model))))  # fmt: skip
     return f"script:{path}:App"
 
@@ -181,20 +193,23 @@ def run(model: Path, feed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return dict(zip(names, session.run(names, dict(feed)), strict=True))
 
 
-def compared(mine: Path, theirs: Path, model: Path | None) -> tuple[bool, str]:
+def compared(mine: Path, theirs: Path, model: Path | None) -> tuple[Sequence[str], str]:
     found = compare_feed_files(FeedFilesRequest(mine=mine, theirs=theirs, model=model), say=lambda _: None)
     said = f"{found.summary} | {found.cure} | {json.dumps(list(found.transforms))}"
     meant = "but " in found.summary and not found.transforms and not found.cure
-    return found.known and not found.same and not meant, said
+    told = found.known and not found.same and not meant
+    return [each["kind"] for each in found.transforms] or ["unnamed"] if told else [], said
 
 
-def diagnosed(model: Path, mine: Path, target: str) -> tuple[bool, str]:
+def diagnosed(model: Path, mine: Path, target: str) -> tuple[Sequence[str], str]:
     with tempfile.TemporaryDirectory() as folder:
         verdict = diagnose(DiagnoseRequest(model=model, target=target, feeding=FeedRequest(paths=[str(mine)]),
                                            case=Path(folder) / "case", random_too=False, repro=False))  # fmt: skip
     told = [each.evidence.get("transforms", []) for each in verdict.steps if each.question in ACCUSES]
-    accuses = any(told) or any(each.question == ACCUSES[-1] and each.answer.startswith("no") for each in verdict.steps)
-    return accuses, f"{verdict.verdict}: {verdict.summary} | {json.dumps(told)}"
+    kinds = [each["kind"] for transforms in told for each in transforms]
+    if any(each.question == ACCUSES[-1] and each.answer.startswith("no") for each in verdict.steps):
+        kinds.append("outputs")
+    return kinds, f"{verdict.verdict}: {verdict.summary} | {json.dumps(told)}"
 
 
 if __name__ == "__main__":

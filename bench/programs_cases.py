@@ -120,25 +120,31 @@ class Program:
 
 def made(folder: Path, network: str, seed: int = 0) -> tuple[Path, dict[str, np.ndarray]]:
     """Write a network with weights of a seed; return it and its right inputs."""
-    rng = np.random.default_rng([seed, *map(ord, network)])
-    model = parser.parse_model('<ir_version: 8, opset_import: ["": 17]> ' + NETWORKS[network])
-    known = {output for node in model.graph.node for output in node.output} | {i.name for i in model.graph.input}
+    path = folder / f"{network}-{seed}.onnx"
+    onnx.save(built(network, NETWORKS[network], SHAPES, FIXED, seed), path)
+    return path, inputs(network, np.random.default_rng(len(network) + 77))
+
+
+def built(name: str, text: str, shapes: Mapping, fixed: Mapping, seed: int = 0) -> onnx.ModelProto:
+    """Return a network with weights of a seed; the shape of a weight is a part of its name."""
+    rng = np.random.default_rng([seed, *map(ord, name)])
+    model = parser.parse_model('<ir_version: 8, opset_import: ["": 17]> ' + text)
+    known = {output for node in model.graph.node for output in node.output} | {i.name for i in model.graph.input} | {""}
+    looked_up = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
     for word in dict.fromkeys(given for node in model.graph.node for given in node.input if given not in known):
-        if word in SHAPES:
-            array = np.array(SHAPES[word], np.int64)
-        elif word in FIXED:
-            array = FIXED[word].astype(np.float32)
+        if word in shapes:
+            array = np.array(shapes[word], np.int64)
+        elif word in fixed:
+            array = fixed[word].astype(np.float32)
         else:
             shape = tuple(int(size) for size in word.split("_")[1].split("x"))
             fan_in = int(np.prod(shape[1:])) if len(shape) > 2 else shape[0]
-            scale = 0.15 if len(shape) == 1 else 1.0 if network == "reader" and word < "w4" else (1.6 / fan_in) ** 0.5
+            scale = 0.15 if len(shape) == 1 else 1.0 if word in looked_up else (1.6 / fan_in) ** 0.5
             array = (rng.standard_normal(shape) * scale).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(array, word))
     for node in model.graph.node:
-        node.name = f"{network}.{node.output[0]}"
-    path = folder / f"{network}-{seed}.onnx"
-    onnx.save(model, path)
-    return path, inputs(network, np.random.default_rng(len(network) + 77))
+        node.name = f"{name}.{node.output[0]}"
+    return model
 
 
 def inputs(network: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
