@@ -24,8 +24,12 @@ _BANDS = ((3, 4), (9, 16), (2, 3), (1, 2))
 """Shapes of pictures that a letterbox leaves as they are: television, video, photograph, two to one."""
 _CORNERS = {"middle": None, "upper left corner": (0, 0)}
 """Where libraries put a letterboxed picture."""
+_MOST_TOLD = 4
+"""Numbers of a column that are told one by one where they become others."""
 _MOST_COLUMNS = 24
 """Columns of a table whose exchange is tried, pair by pair."""
+_FRAMES = (32, 64, 128, 160, 256, 320, 400, 512)
+"""Samples that a program may leave out at an end: powers of two, and 10 to 25 ms of 16 kHz."""
 _METHODS = ("bilinear", "nearest", "area", "bicubic")
 _CHANNEL_WORDS = {
     (2, 1, 0): "has its channels reversed (BGR for RGB, or the other way round)",
@@ -61,9 +65,9 @@ def candidates(name: str, array: np.ndarray) -> InputCandidates:
     if axes is None:
         places = itertools.chain(_orders(name, array), memory_candidates(name, array))
         floats = array.dtype.kind == "f"
-        others = tuple(rounded(name, array)) if floats else ()
+        others = (*(rounded(name, array) if floats else ()), *_empty(name, array))
         numbers = itertools.chain(
-            scales(name, array, None), *((functions(name, array, None), _units(name, array)) if floats else ())
+            scales(name, array, None), *((functions(name, array, None), _columns(name, array)) if floats else ())
         )
         return InputCandidates(numbers=tuple(numbers), places=tuple(places), others=others)
     return InputCandidates(
@@ -73,9 +77,11 @@ def candidates(name: str, array: np.ndarray) -> InputCandidates:
         tuple(
             itertools.chain(
                 memory_candidates(name, array),
+                _exchanges(name, array),
                 _resampled(name, array, axes),
                 _shifts(name, axes),
-                rounded(name, array),
+                rounded(name, array, axes),
+                _empty(name, array),
                 *((functions(name, array, axes), colours(name, array, axes)) if array.dtype.kind == "f" else ()),
             )
         ),
@@ -174,8 +180,39 @@ def _rows(name: str, array: np.ndarray) -> Iterator[Transform]:
         yield of_input(name, "batch-order", f"has the rows of its batch moved by {step}",
                        functools.partial(np.roll, shift=step, axis=0), f"{{x}} = np.roll({{x}}, {-step}, axis=0)",
                        shift=step)  # fmt: skip
-    yield of_input(name, "batch-order", "has its first row in all rows", lambda x: np.repeat(x[:1], len(x), axis=0),
-                   "copy every row into the batch")  # fmt: skip
+    yield from _alone(name, array, 0)
+
+
+def _alone(name: str, array: np.ndarray, axis: int) -> Iterator[Transform]:
+    """Yield the first or the last index of an axis in place of all: a buffer that all of them share."""
+    size = array.shape[axis]
+    for place in (0, size - 1):
+        words = f"has its {'last' if place else 'first'} row in all rows"
+        words = words if axis == 0 else f"has its index {place} of axis {axis} everywhere along it"
+        yield of_input(name, "other-indices" if axis else "batch-order", words,
+                       functools.partial(_taken, (place,) * size, axis), "copy every one to a place of its own",
+                       axis=axis, order=[place] * size)  # fmt: skip
+
+
+def _empty(name: str, array: np.ndarray) -> Iterator[Transform]:
+    """Yield numbers that were never filled: all, or the first or last ones of a long row (a context, a tail)."""
+    yield of_input(name, "constant", "is 0 everywhere", np.zeros_like, "hand {x} over: it is lost on its way")
+    length = array.shape[-1] if picture_axes(array.shape) is None else 0
+    for count, first in itertools.product((each for each in _FRAMES if 2 * each <= length), (True, False)):
+        where = slice(0, count) if first else slice(length - count, length)
+        yield of_input(name, "unfilled", f"has 0 in its {'first' if first else 'last'} {count} of {length} numbers",
+                       functools.partial(_zeroed, where=where), "fill all of {x}", axis=array.ndim - 1,
+                       indices=[where.start, where.stop - 1])  # fmt: skip
+
+
+def _zeroed(array: np.ndarray, where: slice) -> np.ndarray:
+    found = array.copy()
+    found[..., where] = 0
+    return found
+
+
+def _repeated(array: np.ndarray, times: int, axis: int) -> np.ndarray:
+    return np.take(array, np.arange(array.shape[axis]) // times, axis)
 
 
 def _exchanged(array: np.ndarray, one: int, other: int) -> np.ndarray:
@@ -193,12 +230,24 @@ def _orders(name: str, array: np.ndarray) -> Iterator[Transform]:
                            order=order)  # fmt: skip
     for axis in range(1 if array.ndim > 1 else 0, array.ndim):
         if array.shape[axis] > 1:
+            yield from _alone(name, array, axis) if array.ndim > 2 else ()
+            for times, many in ((2, "two"), (3, "three")):
+                words = f"has every index of axis {axis} {times} times: {many} channels one after the other, "
+                yield of_input(name, "resampling", f"{words}read as one, or frames of another rate",
+                               functools.partial(_repeated, times=times, axis=axis),
+                               f"take axis {axis} of {{x}} as the reference does, one channel, at its rate", axis=axis,
+                               ratio=[1, times])  # fmt: skip
             yield of_input(name, "reversed", f"is reversed along axis {axis}", functools.partial(np.flip, axis=axis),
                            f"{{x}} = np.flip({{x}}, axis={axis})", axis=axis)  # fmt: skip
             for step in (1, -1):
                 yield of_input(name, "shifted", f"is moved by {step} along axis {axis}",
                                functools.partial(np.roll, shift=step, axis=axis),
                                f"{{x}} = np.roll({{x}}, {-step}, axis={axis})", axis=axis, shift=step)  # fmt: skip
+    yield from _exchanges(name, array)
+
+
+def _exchanges(name: str, array: np.ndarray) -> Iterator[Transform]:
+    """Yield two axes exchanged, as a buffer is filled by loops in another order: frames before channels."""
     for one, other in itertools.combinations(range(array.ndim), 2):
         if min(array.shape[one], array.shape[other]) > 1:
             yield of_input(name, "transposed", f"has axes {one} and {other} exchanged, read as if they were not",
@@ -207,13 +256,37 @@ def _orders(name: str, array: np.ndarray) -> Iterator[Transform]:
                            axes=[one, other])  # fmt: skip
 
 
-def _units(name: str, array: np.ndarray) -> Iterator[Transform]:
-    """Yield one column of a table in another unit: metres for millimetres, shares for percent."""
+def _columns(name: str, array: np.ndarray) -> Iterator[Transform]:
+    """Yield changes of one column of a table: another unit (shares for percent), a function of its numbers."""
     columns = array.shape[1] if array.ndim == 2 and len(array) >= LEAST_ROWS else 0
-    if 1 < columns <= _MOST_COLUMNS:
-        for column, factor in itertools.product(range(columns), (1000.0, 0.001, 100.0, 0.01, 10.0, 0.1)):
-            by = np.where(np.arange(columns) == column, factor, 1.0)
-            yield scaled(name, Renormalized("normalization", FITTED, by, np.zeros(columns)), PictureAxes(1, 0, 0), 2)
+    if not 1 < columns <= _MOST_COLUMNS:
+        return
+    yield from _units(name, columns)
+    for column in range(columns):
+        numbers = array[:, column].copy()
+        yield from (_of_column(name, each, column, numbers) for each in functions(name, numbers, None))
+
+
+def _of_column(name: str, each: Transform, column: int, numbers: np.ndarray) -> Transform:
+    """Return a transform of a tensor for one of its columns alone."""
+    made = np.asarray(each.apply({name: numbers.astype(np.float64)})[name])
+    few = sorted({*zip(numbers[made != numbers].tolist(), made[made != numbers].tolist(), strict=True)})
+    told = f" ({', '.join(f'{was:g} is {now:g}' for was, now in few)})" if 0 < len(few) <= _MOST_TOLD else ""
+
+    def apply(array: np.ndarray) -> np.ndarray:
+        found = array.astype(np.float64)
+        found[:, column] = each.apply({name: found[:, column]})[name]
+        return found
+
+    return of_input(name, each.kind, f"{each.words} in index {column} of axis 1{told}, elsewhere as it is", apply,
+                    f"of column {column}: {each.cure}", **each.parameters, axis=1, indices=[column])  # fmt: skip
+
+
+def _units(name: str, columns: int) -> Iterator[Transform]:
+    """Yield one column of a table in another unit: metres for millimetres."""
+    for column, factor in itertools.product(range(columns), (1000.0, 0.001, 100.0, 0.01, 10.0, 0.1)):
+        by = np.where(np.arange(columns) == column, factor, 1.0)
+        yield scaled(name, Renormalized("normalization", FITTED, by, np.zeros(columns)), PictureAxes(1, 0, 0), 2)
 
 
 def _shifts(name: str, axes: PictureAxes) -> Iterator[Transform]:

@@ -72,6 +72,8 @@ USUAL = (
 
 WITH_CHANNELS = tuple(each for each in USUAL if len(set(zip(each.mean, each.deviation, strict=True))) > 1)
 ALL = (*USUAL, *(each.in_reverse for each in WITH_CHANNELS))
+_ENOUGH = 1024
+"""Numbers of a channel by which it is told whether they are bytes."""
 _OUTSIDE = 0.02
 """By so much numbers may leave 0 to 1, where they are put back: an interpolation overshoots."""
 
@@ -142,6 +144,22 @@ def pixel_ranges(least: np.ndarray, most: np.ndarray) -> Iterator[Normalization]
         mean, deviation = by.of_channels(len(least))
         if are_pixels(least * deviation + mean, most * deviation + mean):
             yield by
+
+
+def byte_ranges(pixels: np.ndarray) -> list[Normalization]:
+    """Return the same, those first by which numbers are nearest to whole ones of 0 to 255.
+
+    Args:
+        pixels: Numbers of each channel, ``[channels, n]``.
+    """
+    few = pixels[:, :: max(pixels.shape[1] // _ENOUGH, 1)].astype(np.float64)
+
+    def away(by: Normalization) -> float:
+        mean, deviation = by.of_channels(len(few))
+        bytes_ = (few * deviation[:, None] + mean[:, None]) * 255
+        return float(np.abs(bytes_ - np.rint(bytes_)).mean())
+
+    return sorted(pixel_ranges(pixels.min(1), pixels.max(1)), key=away)
 
 
 def _made(words: str, scale: np.ndarray, offset: np.ndarray) -> Renormalized:

@@ -32,6 +32,10 @@ class PictureAxes:
         """The two axes of pixels."""
         return self.height, self.width
 
+    def by_channel(self, array: np.ndarray) -> np.ndarray:
+        """Return the numbers of each channel, ``[channels, n]``."""
+        return np.moveaxis(array, self.channel, 0).reshape(array.shape[self.channel], -1)
+
     def per_channel(self, numbers: Sequence[float] | np.ndarray, rank: int) -> np.ndarray:
         """Return numbers, one for each channel, so that they meet an array of pictures element by element."""
         shape = [1] * rank

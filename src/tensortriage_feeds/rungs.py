@@ -65,6 +65,7 @@ class _Explanation:
         advice: The change to the program that undoes them.
         tried: Number of changes that were tried.
         cure: The errors before and after; None if the judge rejects it.
+        left: The share of the error that remains of one that is clear, though not within limits; else 0.
     """
 
     sentence: str
@@ -72,6 +73,7 @@ class _Explanation:
     advice: str
     tried: int
     cure: _Cure | None
+    left: float = 0.0
 
 
 @rung(
@@ -144,7 +146,8 @@ def another_input(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         tried=found.tried,
         **dataclasses.asdict(found.cure),
     )
-    return _verdict(inv, found.sentence, found.cure, found.advice)
+    rest = f" (but for {error_size(found.left)} of what they are off by)" if found.left else ""
+    return _verdict(inv, f"{found.sentence}{rest}", found.cure, found.advice)
 
 
 def as_given(given: np.ndarray, seen: np.ndarray, precision: Precision) -> bool:
@@ -217,7 +220,10 @@ def _searched(inv: Investigation, evidence: Evidence) -> _Explanation:
 
         inv.lab.progress("trying other inputs on the reference")
         nearest = search(feed.tensors, run, wanted, confirmed=confirmed)
-    cure = cures.get(nearest.steps)
+    cure, left = cures.get(nearest.steps), 0.0
+    if cure is None and nearest.steps and nearest.is_clear:
+        name, before, _ = evidence.worst_feed.worst_output()
+        cure, left = _Cure(name, before, before * nearest.left, nearest.distance), nearest.left
     unlikely = bits > CHANCE_BITS + np.log2(max(nearest.tried, 1))
     return _Explanation(
         sentence(nearest.steps) if nearest.steps else "",
@@ -225,6 +231,7 @@ def _searched(inv: Investigation, evidence: Evidence) -> _Explanation:
         cure_of(nearest.steps),
         nearest.tried,
         cure if unlikely else None,
+        left,
     )
 
 

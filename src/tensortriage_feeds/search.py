@@ -27,6 +27,12 @@ LONGEST = 30.0
 NEAR = 100.0
 """How many limits of the outputs a candidate may be off by that the judge is asked about: another feed has other
 floors, and wrong candidates are 1e4 limits off and more."""
+CLEARLY = 30.0
+"""By so much nearer than the right feed a candidate has to come that no limit confirms: what programs round on their
+way (bytes of another space of colours leave 1/600) no two do alike. On the 14 networks of `bench/programs.py` with a
+weight or an op that is off, the best of all candidates that may be told so comes 1.6 times nearer."""
+_AS_WEIGHTS = ("scale", "normalization", "constant", "gamma", "function", "filter", "interpolation", "resampling")
+"""Kinds that a weight or an op which is off makes as well, nearly: they have to be within limits."""
 _TOGETHER_PLACES = 8
 """So many of a family's candidates of places are tried together with others."""
 
@@ -95,11 +101,18 @@ class Nearest:
         steps: The transforms that come nearest; empty where none comes nearer than the right feed.
         distance: How many limits the outputs are off by with them.
         tried: How many candidates were asked about.
+        left: The same distance as a share of that of the right feed.
     """
 
     steps: Steps
     distance: float
     tried: int
+    left: float = 1.0
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it comes so much nearer that the rest is how the program rounds; see `CLEARLY`."""
+        return self.left * CLEARLY <= 1.0 and all(step.kind not in _AS_WEIGHTS for step in self.steps)
 
 
 def search(
@@ -117,6 +130,7 @@ def search(
     started = ended = time.perf_counter()
     fastest = math.inf
     best, tried = Nearest((), wanted.distance(run(tensors)), 0), 0
+    first = best.distance
     seen: set[int] = set()
     for steps in combinations(tensors):
         began, ended = ended, time.perf_counter()
@@ -139,7 +153,7 @@ def search(
             best = Nearest((solved,), distance, tried)
             if distance <= NEAR and confirmed((solved,)):
                 return best
-    return dataclasses.replace(best, tried=tried)
+    return dataclasses.replace(best, tried=tried, left=best.distance / first if np.isfinite(first) and first else 1.0)
 
 
 def is_a_factor(transform: Transform) -> bool:
@@ -153,7 +167,10 @@ def combinations(tensors: Tensors) -> Iterator[Steps]:
     known = {
         name: candidates(name, array) for name, array in tensors.items() if array.dtype.kind == "f" or array.ndim > 2
     }
-    sets = [*_alike(known), *known.values()] if len(known) > 1 else list(known.values())
+    shapes = {array.shape for array in tensors.values()}
+    of_shape = [{n: each for n, each in known.items() if tensors[n].shape == shape} for shape in shapes]
+    together = [each for each in (known, *of_shape) if len(each) > 1]
+    sets = [*itertools.chain.from_iterable(map(_alike, together)), *known.values()]
     tokens = list(token_candidates(tensors))
     yield from ((each,) for each in exchanges(tensors))
     yield from ((each,) for each in tokens)

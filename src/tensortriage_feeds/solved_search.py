@@ -21,6 +21,8 @@ _FOR_EACH = 3
 """Numbers of outputs for each one that is solved for, at least."""
 _MOST_NUMBERS, _MOST_COLUMNS = 4096, 16
 """Numbers of an output that are looked at, spread over it, and columns of a table that have numbers of their own."""
+_MOST_ADDED = 64
+"""Numbers of a slice that comes in where an axis is moved, all of them solved for."""
 _STEPS = 15
 """Steps towards an answer."""
 _LITTLE = 1e-3
@@ -52,13 +54,12 @@ def solved_candidates(
         if known >= _FOR_EACH * start.size and time.perf_counter() < ends:
             found = _solved(start, make, functools.partial(_off, tensors, run, wanted, names), ends)
             if found is not None:
-                yield make(_tidied(found[0], tensors)), found[1]
+                is_line = getattr(make, "func", None) is _line
+                yield make(_tidied(found[0], tensors) if is_line else found[0]), found[1]
 
 
 def _tidied(numbers: np.ndarray, tensors: Tensors) -> np.ndarray:
     """Return scales and offsets, equal ones made equal and those that are next to nothing 0; others as they are."""
-    if numbers.size < 2:
-        return numbers
     scale, offset = np.split(numbers, 2)
     largest = max(float(np.abs(array).max()) for array in tensors.values() if array.dtype.kind == "f")
     scale = np.where(np.ptp(scale) <= _EQUAL * np.abs(scale).max(), scale.mean(), scale)
@@ -82,6 +83,31 @@ def _families(tensors: Tensors) -> Iterator[tuple[np.ndarray, Make]]:
         for each in dict.fromkeys((None, by_axis)):
             count = 1 if each is None else array.shape[each.channel]
             yield np.repeat([1.0, 0.0], count), functools.partial(_line, name, array, each)
+    for name, array in tensors.items():
+        if array.dtype.kind == "f" and array.ndim > 2 and np.isfinite(array).all():
+            yield from _moved_on(name, array)
+
+
+def _moved_on(name: str, array: np.ndarray) -> Iterator[tuple[np.ndarray, Make]]:
+    """Yield that an axis begins one index later or earlier, and what comes in at its end."""
+    for axis in range(1, array.ndim):
+        slices = np.moveaxis(array, axis, 0).astype(np.float64)
+        if len(slices) > 2 and slices[0].size <= _MOST_ADDED:
+            for step, end in ((1, 0), (-1, -1)):
+                yield slices[end].ravel(), functools.partial(_later, name, axis, step)
+
+
+def _later(name: str, axis: int, step: int, numbers: np.ndarray) -> Transform:
+    def apply(x: np.ndarray) -> np.ndarray:
+        moved = np.roll(np.moveaxis(x, axis, 0), step, 0).astype(np.float64)
+        moved[0 if step > 0 else -1] = numbers.reshape(moved.shape[1:])
+        return np.moveaxis(moved, 0, axis)
+
+    side = "first" if step > 0 else "last"
+    return of_input(name, "shifted", f"is moved by {step} along axis {axis}, another {side} index before it"
+                    if step > 0 else f"is moved by {step} along axis {axis}, another {side} index behind it", apply,
+                    f"begin at the same index of axis {axis} as the reference (how a window is padded or centred)",
+                    axis=axis, shift=step)  # fmt: skip
 
 
 def _line(name: str, array: np.ndarray, axes: PictureAxes | None, numbers: np.ndarray) -> Transform:

@@ -10,6 +10,8 @@ from tensortriage_feeds.transforms import Tensors, Transform, identifier, of_inp
 
 _MASK_WORDS = ("mask",)
 _TOKENS_LEAST = 3
+RATES = (8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000)
+"""Samples per second, usual ones."""
 
 
 def token_candidates(tensors: Tensors) -> Iterator[Transform]:
@@ -22,6 +24,9 @@ def token_candidates(tensors: Tensors) -> Iterator[Transform]:
     for name, array in ids.items():
         mask = next((each for each in masks.values() if each.shape == array.shape), None)
         yield from _shifted(name, array, _padding(array, mask))
+    for name, array in tensors.items():
+        yield from _usual(name, array) if array.size == 1 else ()
+        yield from _same_row(name, array) if name in rows and array.ndim > 1 and len(array) > 1 else ()
     for name, array in rows.items():
         if name not in masks and name not in ids and array.size > 1:
             yield of_input(name, "tokens", "is 1 everywhere", np.ones_like, "{x} = as the reference has it", value=1)
@@ -61,12 +66,41 @@ def _masks(name: str, array: np.ndarray) -> Iterator[Transform]:
                        "{x} = (input_ids != pad_token_id)", value=value)  # fmt: skip
     yield of_input(name, "mask", "is reversed along its last axis", lambda x: x[..., ::-1], "{x} = {x}[..., ::-1]",
                    value="reversed")  # fmt: skip
+    for words, change, cure in (
+        (
+            "is the one to be added to scores (0 for 1, -10000 for 0)",
+            lambda x: (x.astype(np.int64) - 1) * 10000,
+            "{x} = {x} / 10000 + 1",
+        ),
+        ("is 255 for 1", lambda x: x.astype(np.int64) * 255, "{x} = {x} != 0"),
+    ):
+        yield of_input(name, "mask", words, change, cure)
+    yield of_input(name, "mask", "shows one token more, before the others", functools.partial(_moved, step=1, filled=1),
+                   "hide what is padding", shift=1, filled=1)  # fmt: skip
     for count, words in ((1, "one token"), (2, "two tokens")):
         yield of_input(name, "mask", f"hides {words} more", functools.partial(_hides_more, count=count),
                        "mask the special tokens in, too", hidden=count)  # fmt: skip
     for step in (1, -1):
         yield of_input(name, "mask", f"is moved by {step}", functools.partial(np.roll, shift=step, axis=-1),
                        f"{{x}} = np.roll({{x}}, {-step}, axis=-1)", shift=step)  # fmt: skip
+
+
+def _usual(name: str, array: np.ndarray) -> Iterator[Transform]:
+    """Yield other values of an input of one number: a switch, a rate of samples, a thousandth or a thousand of it."""
+    given = float(array.flat[0])
+    usual = (0, 1, *(RATES if given in RATES else ()), *(given * by for by in (0.001, 0.01, 0.5, 2, 100, 1000)))
+    for value in dict.fromkeys(float(each) for each in usual):
+        if value != given and (array.dtype.kind == "f" or (array.dtype.kind in "iu" and value == round(value))):
+            yield of_input(name, "constant", f"is {value:g} instead of {given:g}",
+                           functools.partial(np.full_like, fill_value=value), f"{{x}} = {given:g}",
+                           value=value)  # fmt: skip
+
+
+def _same_row(name: str, array: np.ndarray) -> Iterator[Transform]:
+    for place, words in ((0, "first"), (len(array) - 1, "last")):
+        yield of_input(name, "batch-order", f"has its {words} row in all rows",
+                       functools.partial(np.take, indices=[place] * len(array), axis=0),
+                       "copy every row into the batch")  # fmt: skip
 
 
 def _positions(name: str, masks: Mapping[str, np.ndarray]) -> Iterator[Transform]:

@@ -12,9 +12,11 @@ from tensortriage_feeds.transforms import Transform, of_input
 
 Colours = Callable[[np.ndarray], np.ndarray]
 _BITS = {"RGB565": (5, 6, 5), "RGB555": (5, 5, 5), "RGB444": (4, 4, 4)}
-_DECIMALS, _ALL = 6, 16
-"""Of pixels, so that equal ones are equal again behind a normalization in fp32, as hues jump there; and of a program
-that is itself behind it."""
+_NEAR_BYTE = 0.01
+"""Distance from whole numbers of 255ths, within which pixels are bytes that were normalized in fp32."""
+_DECIMALS, _ALL, _BYTES = 6, 16, -1
+"""Of pixels, so that equal ones are equal again behind a normalization in fp32, as hues jump there; of a program
+that is itself behind it; and of one that has bytes."""
 _MOST_RANGES = 3
 """Normalizations that a picture may have, the likeliest of which are tried."""
 
@@ -71,6 +73,24 @@ def _swapped(of: Colours) -> Colours:
     return lambda x: of(x)[[0, 2, 1]]
 
 
+def _decoded(luma: tuple[float, float], as_luma: tuple[float, float], *, swapped: bool = False) -> Colours:
+    """Return RGB that was coded as luma and chroma by two weights (red, blue) and decoded by others, or exchanged."""
+
+    def of(x: np.ndarray) -> np.ndarray:
+        (red, blue), (as_red, as_blue) = luma, as_luma
+        y = red * x[0] + (1 - red - blue) * x[1] + blue * x[2]
+        v, u = (x[0] - y) / (2 - 2 * red), (x[2] - y) / (2 - 2 * blue)
+        u, v = (v, u) if swapped else (u, v)
+        r, b = y + (2 - 2 * as_red) * v, y + (2 - 2 * as_blue) * u
+        green = (y - as_red * r - as_blue * b) / (1 - as_red - as_blue)
+        return np.asarray(np.stack([r, green, b]).clip(0.0, 1.0))
+
+    return of
+
+
+_BT601, _BT709 = (0.299, 0.114), (0.2126, 0.0722)
+
+
 SPACES: dict[str, Colours] = {
     "HSV": _hsv,
     "HSV, hues up to 180": _opencv(_hsv),
@@ -80,6 +100,9 @@ SPACES: dict[str, Colours] = {
     "HLS": _hls,
     "HLS, hues up to 180": _opencv(_hls),
     "Lab": _lab,
+    "RGB with U and V exchanged (NV21 for NV12)": _decoded(_BT601, _BT601, swapped=True),
+    "RGB of BT.601 decoded by BT.709": _decoded(_BT601, _BT709),
+    "RGB of BT.709 decoded by BT.601": _decoded(_BT709, _BT601),
 }
 """Spaces of colours of ``[3, ...]`` from 0 to 1, as OpenCV, Pillow and scikit-image compute them, from 0 to 1 again."""
 
@@ -101,8 +124,13 @@ def colours(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Transfo
         yield of_input(name, "dtype", f"has {', '.join(map(str, each))} bits of its channels ({word})",
                        functools.partial(_within, of=functools.partial(_cut, bits=each), by=by, axes=axes, order=1),
                        "read the picture with 8 bits a channel", through=word)  # fmt: skip
-    for by, order, (word, of), decimals in itertools.product(ranges, (1, -1), SPACES.items(), (_DECIMALS, _ALL)):
-        if decimals == _ALL and not word.startswith("H"):
+    first = ranges[0].of_channels(3) if ranges else ()
+    pixels = np.moveaxis(array, axes.channel, -1) * first[1] + first[0] if first else array
+    in_bytes = bool(np.abs(pixels * 255 - np.rint(pixels * 255)).max() < _NEAR_BYTE)
+    for by, order, (word, of), decimals in itertools.product(
+        ranges, (1, -1), SPACES.items(), (_DECIMALS, _ALL, _BYTES)
+    ):
+        if (decimals == _ALL and not word.startswith("H")) or (decimals == _BYTES and not in_bytes):
             continue
         from_bgr = ", taking it for BGR" if order < 0 else ""
         yield of_input(name, "colours-mixed", f"has other colours: {word} in place of RGB{from_bgr}",
@@ -116,8 +144,9 @@ def _within(
     """Return pictures whose colours were changed before they were normalized."""
     mean, deviation = (axes.per_channel(each, array.ndim) for each in by.of_channels(3))
     plain = np.moveaxis(array.astype(np.float64) * deviation + mean, axes.channel, 0)[::order]
-    plain = np.round(plain, decimals)
-    return np.asarray((np.moveaxis(of(plain), 0, axes.channel) - mean) / deviation)
+    made = of(np.round(plain, _DECIMALS if decimals == _BYTES else decimals))
+    made = np.rint(made * 255).clip(0, 255) / 255 if decimals == _BYTES else made
+    return np.asarray((np.moveaxis(made, 0, axes.channel) - mean) / deviation)
 
 
 def _cut(x: np.ndarray, bits: tuple[int, ...]) -> np.ndarray:

@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensortriage_feeds.normalizations import PLAIN, Renormalized, numbers, pixel_ranges, renormalizations
+from tensortriage_feeds.normalizations import (
+    PLAIN,
+    Normalization,
+    Renormalized,
+    byte_ranges,
+    numbers,
+    pixel_ranges,
+    renormalizations,
+)
 from tensortriage_feeds.pictures import PictureAxes
 from tensortriage_feeds.transforms import Transform, of_input
 
@@ -82,7 +90,7 @@ def scales(name: str, array: np.ndarray, axes: PictureAxes | None) -> Iterator[T
     over = tuple(axis for axis in range(array.ndim) if axes is None or axis != axes.channel)
     least, most = np.atleast_1d(wide.min(axis=over)), np.atleast_1d(wide.max(axis=over))
     seen: set[bytes] = set()
-    usual = itertools.chain(renormalizations(least, most), _audio(len(least)), _logarithms() if axes is None else ())
+    usual = itertools.chain(renormalizations(least, most), _audio(len(least)), _logarithms() if len(least) == 1 else ())
     for change in usual:
         key = np.round(np.concatenate([change.scale, change.offset]), 9).tobytes()
         if key not in seen and not (np.allclose(change.scale, 1.0) and np.allclose(change.offset, 0.0)):
@@ -161,8 +169,8 @@ def _bent(array: np.ndarray, top: float, gamma: float) -> np.ndarray:
     return np.asarray(np.multiply(np.power(np.maximum(array, 0.0) / top, gamma), top))
 
 
-def rounded(name: str, array: np.ndarray) -> Iterator[Transform]:
-    """Yield numbers that passed through a type that does not hold them."""
+def rounded(name: str, array: np.ndarray, axes: PictureAxes | None = None) -> Iterator[Transform]:
+    """Yield numbers that passed through a type that does not hold them, pixels also before they are normalized."""
     ways: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
         "uint8": ("was cut to whole numbers of 8 bits, which wrap", lambda x: _wrapped(x, np.uint8)),
         "uint8-clipped": (
@@ -177,6 +185,13 @@ def rounded(name: str, array: np.ndarray) -> Iterator[Transform]:
     }
     if array.dtype.kind in "iu":
         del ways["integers"], ways["255ths"]
+        ways["divided"] = "was divided by 255 in whole numbers", lambda x: x.astype(np.int64) // 255
+    of_pixels = [] if axes is None or array.dtype.kind != "f" else byte_ranges(axes.by_channel(array))
+    for by, (word, change) in itertools.product(of_pixels[:_MOST_RANGES], _OF_BYTES.items()):
+        ways[f"{word}, {by.words}"] = (
+            f"{word} before they were normalized to {by.words}",
+            functools.partial(_in_bytes, change=change, by=by, axes=axes),
+        )
     if array.dtype.itemsize == 1:
         words = "has 128 added to its bytes, which wrap: signed bytes taken for unsigned ones, or the other way round"
         ways["sign"] = (words, lambda x: x ^ np.array(-128).astype(x.dtype))
@@ -186,6 +201,25 @@ def rounded(name: str, array: np.ndarray) -> Iterator[Transform]:
             words += f", which leaves {left.flat[0]:g} everywhere"
             cure += f", or stretch its numbers, from {array.min():g} to {array.max():g}, to those of the type"
         yield of_input(name, "dtype", words, change, cure, through=word)
+
+
+_MOST_RANGES = 2
+"""Normalizations that pixels may have had, the likeliest of which are tried."""
+_OF_BYTES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "was read as signed bytes (from 128 on negative)": lambda x: np.where(x > 127.5, x - 256, x),
+    "was divided by 255 in whole numbers": lambda x: np.where(x > 254.5, 255.0, 0.0),
+    "had 128 added to its bytes, which wrap,": lambda x: (x + 128) % 256,
+}
+"""Changes of bytes."""
+
+
+def _in_bytes(
+    array: np.ndarray, change: Callable[[np.ndarray], np.ndarray], by: Normalization, axes: PictureAxes | None
+) -> np.ndarray:
+    """Return what pixels are whose bytes were changed before they were normalized."""
+    axes = axes or PictureAxes(0, 1, 2)
+    mean, deviation = (axes.per_channel(each, array.ndim) for each in by.of_channels(array.shape[axes.channel]))
+    return np.asarray((change((array.astype(np.float64) * deviation + mean) * 255) / 255 - mean) / deviation)
 
 
 def _halved(array: np.ndarray) -> np.ndarray:

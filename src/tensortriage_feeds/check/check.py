@@ -142,13 +142,15 @@ def _behind_outputs(
             meant = saved.understood(mine)
             told = f"those of these inputs, but {meant}" if meant else f"those of no input that was tried{_NOR_MEANT}"
             return FeedDifference(*files, False, bool(meant), f"the outputs are {told}", costs=costs)
+    rest = f"; {found.left:.2g} of what they were off by remains" if found.left < 1.0 else ""
     return FeedDifference(
         *files,
         False,
         True,
-        f"the outputs are those of another input: {sentence(found.steps)}",
+        f"the outputs are those of another input: {sentence(found.steps)}{rest}",
         tuple(step.stated for step in found.steps),
         cure_of(found.steps),
+        found.left if found.left < 1.0 else 0.0,
         costs=costs,
     )
 

@@ -95,4 +95,4 @@ class SavedOutputs:
         found = search(tensors, self.run, wanted, confirmed=confirmed, seconds=self._seconds)
         errors = {name: error_of(figure) for name, figure in figures.items()}
         likely = bits_of(right, wanted, errors) > CHANCE_BITS + np.log2(max(found.tried, 1))
-        return found if likely and found.steps and confirmed(found.steps) else None
+        return found if likely and found.steps and (found.is_clear or confirmed(found.steps)) else None

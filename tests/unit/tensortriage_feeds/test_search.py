@@ -66,3 +66,13 @@ def test_every_candidate_keeps_type_and_shape():
     for _, steps in zip(range(3000), combinations(feed), strict=False):
         for name, array in composed(steps, feed).items():
             assert (array.dtype, array.shape) == (feed[name].dtype, feed[name].shape), steps
+
+
+def test_what_comes_clearly_nearer_is_told_apart_from_what_a_weight_makes_as_well():
+    rounded = np.rint(X[:, ::-1] * 4096) / 4096  # by the program, on its way
+    found = search({"x": X}, run, wanted(rounded.astype(np.float32)), confirmed=lambda steps: False, seconds=2)
+    assert [step.kind for step in found.steps] == ["channels-reversed"]
+    assert found.left < 1 / 30
+    assert found.is_clear
+    other = search({"x": X}, run, wanted(X * 1.37 + 1e-4), confirmed=lambda steps: False, seconds=1)
+    assert not other.is_clear

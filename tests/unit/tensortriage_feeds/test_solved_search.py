@@ -47,3 +47,18 @@ def test_one_factor_of_all_numbers_is_known_as_such_since_weights_may_have_it():
     steps = found("table", TABLE, TABLE * 1.07)
     assert steps
     assert all(map(is_a_factor, steps))
+
+
+def test_what_comes_in_where_an_axis_is_moved_is_solved_for():
+    frames = np.random.default_rng(4).standard_normal((1, 12, 5)).astype(np.float32)
+    weights = np.random.default_rng(5).standard_normal((60, 90)) / 8
+
+    def of(feed):
+        return {"y": np.tanh(feed["x"].reshape(1, -1).astype(np.float64) @ weights)}
+
+    made = np.concatenate([np.full((1, 1, 5), 0.7), frames[:, :-1]], 1).astype(np.float32)
+    found = min(
+        solved_candidates({"x": frames}, of, of({"x": made}), {"y": 1e-6}, seconds=20), key=lambda each: each[1]
+    )
+    assert (found[0].kind, found[0].parameters) == ("shifted", {"axis": 1, "shift": 1})
+    assert found[0]({"x": frames})["x"] == pytest.approx(made, abs=1e-4)
