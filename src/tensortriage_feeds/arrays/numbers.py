@@ -12,6 +12,8 @@ CLEARER = 100.0
 """By so much a change has to come nearer to the outputs than none."""
 _ENDS = (-32768, -128, 0, 127, 255, 32767, 65535)
 """Ends of the types of quantized numbers, at which others are cut off."""
+_LEAST_OF_LEVEL = 4
+"""Numbers for each level, on the average, of an output that was quantized."""
 _ROUNDED = 0.75
 """Largest distance from a line that is fitted to rounded numbers: half, and what the fit itself is off by."""
 
@@ -43,6 +45,7 @@ def other_numbers(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
         if np.isfinite(given).all() and np.ptp(given) > 0.0:
             is_whole = bool(np.array_equal(given, np.rint(given)))
             yield from (_quantized if is_whole else other_unit)(right.ravel(), given)
+            yield from _on_a_grid(right.ravel(), given)
 
 
 def counted_from(right: np.ndarray, made: np.ndarray) -> Returned | None:
@@ -82,6 +85,28 @@ def _quantized(right: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
             f"dequantize that output, about (y {'-' if zero >= 0 else '+'} {abs(zero)}) * {scale:.3g}, with the scale "
             "and zero point that the engine gives with it",
         )
+
+
+def _on_a_grid(right: np.ndarray, given: np.ndarray) -> Iterator[Returned]:
+    """Yield the scale and zero point, other ones than the model's, by which quantized numbers were made real again."""
+    levels = np.unique(given)
+    steps = np.diff(levels)
+    if not 2 < levels.size <= given.size / _LEAST_OF_LEVEL or np.abs(steps / steps.min() % 1 - 0.5).min() < 0.49:
+        return
+    step = float(np.median(steps[steps < 1.5 * steps.min()]))
+    inner = (given > levels[0]) & (given < levels[-1])
+    if not np.ptp(right[inner]):
+        return
+    by, plus = (float(number) for number in np.polyfit(right[inner], given[inner], 1))
+    is_own = abs(by - 1.0) < step / np.ptp(given[inner]) * 2 and abs(plus) <= step
+    if is_own or np.abs(by * right[inner] + plus - given[inner]).max() > _ROUNDED * step:
+        return
+    factor = f"multiplied by {by:.3g} and " if abs(by - 1.0) >= step / np.ptp(given[inner]) * 2 else ""
+    yield Returned(
+        f"the model's {factor}moved by {round(plus / step) * step:.4g}, in steps of {step:.3g}: quantized numbers with "
+        "another scale or zero point than the engine's",
+        "dequantize that output with the scale and the zero point that the engine gives with it: (y - zero) * scale",
+    )
 
 
 def other_unit(right: np.ndarray, given: np.ndarray) -> Iterator[Returned]:

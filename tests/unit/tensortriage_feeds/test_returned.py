@@ -147,3 +147,11 @@ def test_labels_from_one_on():
 def test_a_part_that_ends_with_a_slice_is_no_memory():
     """Ops end there: scores of another branch, behind boxes that are right."""
     assert told(np.where(np.arange(9)[:, None] < 4, WIDE, WIDE[:, ::-1] ** 2), WIDE) == ""
+
+
+def test_numbers_dequantized_by_another_zero_point_are_told_by_what_they_are_off_by():
+    right = np.random.default_rng(6).normal(0, 1, (40, 30)).astype(np.float32)
+    step = np.float32(0.05)
+    found = changes({"y": right}, {"y": (np.rint(right / step) + 32) * step}, ["y"])
+    assert "moved by 1.6, in steps of 0.05" in found["y"].words
+    assert not changes({"y": right}, {"y": np.rint(right / step) * step}, ["y"])
