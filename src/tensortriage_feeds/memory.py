@@ -87,10 +87,16 @@ def _unfilled(name: str, right: np.ndarray, made: np.ndarray) -> Transform | Non
             continue
         rows, others = (np.moveaxis(each, axis, 0).reshape(size, -1) for each in (right, made))
         unlike = np.flatnonzero((rows != others).any(axis=1))
-        if not 0 < 2 * unlike.size < size or rows.shape[1] < _LEAST_ROW or np.ptp(others[unlike], axis=1).any():
+        if not 0 < 2 * unlike.size < size or np.ptp(others[unlike], axis=1).any():
+            continue
+        few, whole = rows.shape[1] < _LEAST_ROW, int(np.ptp(unlike)) == unlike.size - 1
+        if few and not (whole and unlike.size >= LEAST_ROWS and not np.ptp(others[unlike]) and np.ptp(rows[unlike])):
             continue
         numbers = ", ".join(f"{each:g}" for each in dict.fromkeys(others[unlike][:, 0].tolist()))
-        words = f"has {numbers} everywhere in index {', '.join(map(str, unlike))} of axis {axis}"
+        which, of = ", ".join(map(str, unlike)), ""
+        if whole and unlike.size > LEAST_ROWS:
+            which, of = f"{unlike[0]}..{unlike[-1]}", f" ({unlike.size} of {size})"
+        words = f"has {numbers} everywhere in index {which} of axis {axis}{of}"
         return of_input(name, "unfilled", words, lambda x: np.where(right == made, x, made), "fill all of {x}",
                         axis=axis, indices=unlike.tolist())  # fmt: skip
     return None

@@ -5,6 +5,7 @@ nothing is the answer, the simplest first, and else what leaves least.
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable, Iterator
 
@@ -17,7 +18,7 @@ from tensortriage_feeds.catalogue import InputCandidates, candidates
 from tensortriage_feeds.pictures import PictureAxes, part, picture_axes
 from tensortriage_feeds.tokens import exchanges, token_candidates
 from tensortriage_feeds.transforms import CHANCE_BITS, Tensors, Transform, composed, cure_of, of_input
-from tensortriage_feeds.two_feeds.detail import in_detail, leaves_more
+from tensortriage_feeds.two_feeds.detail import changed_leaves_more, in_detail, leaves_more
 from tensortriage_feeds.two_feeds.geometry import geometries
 from tensortriage_feeds.two_feeds.parts import part_of
 from tensortriage_feeds.two_feeds.read_off import read_off
@@ -31,6 +32,8 @@ _LEAST_FITTED = 4
 """Numbers through which a line is no chance: two have one."""
 _LEAST_ROWS = 8
 """Rows of a table through which a line for each column is no chance."""
+_OF_EACH = ("colours-mixed", "dtype", "gamma", "function")
+"""Kinds of changes of each pixel by itself."""
 _MOST_PARTS, _MOST_NUMBERS = 8, 32
 """Indices of an axis that are explained one by one, and whole numbers that are listed."""
 
@@ -156,7 +159,11 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
         types = [(*nearest.before, each) for each in known.others if each.kind == "dtype" and nearest.before]
         least = nearest.residual
         for steps in (*((each,) for each in (*token_candidates({name: mine}), *data, *known.others)), *types):
-            made = np.asarray(composed(steps, {name: mine})[name])
+            if all(step.kind in _OF_EACH and "each" not in step.parameters for step in steps) and changed_leaves_more(
+                functools.partial(_made, name, steps), mine, theirs, least
+            ):
+                continue
+            made = _made(name, steps, mine)
             if leaves_more(made, theirs, least):
                 continue
             found = _with_numbers(name, steps, made, theirs)
@@ -179,6 +186,10 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
         yield _Way((copied,), 0.0)
 
 
+def _made(name: str, steps: tuple[Transform, ...], array: np.ndarray) -> np.ndarray:
+    return np.asarray(composed(steps, {name: array})[name])
+
+
 def _is_sharp(transform: Transform) -> bool:
     """Return whether a transform is told only where it leaves next to nothing: functions that rise are all alike."""
     return transform.kind == KIND or "each" in transform.parameters or "space" in transform.parameters
@@ -191,7 +202,7 @@ def _in_part(name: str, mine: np.ndarray, theirs: np.ndarray) -> _Way | None:
     for index in indices if len(indices) <= _MOST_PARTS else ():
         one, other = (np.take(array, index, axis).ravel() for array in (mine, theirs))
         ways = () if one.size < _LEAST_ROWS or size < _LEAST_FITTED else _ways(name, one, other)
-        exact = next((way for way in ways if way.residual <= EXACT), None) or _replaced(name, one, other)
+        exact = _replaced(name, one, other) or next((way for way in ways if way.residual <= EXACT), None)
         if exact is None or not (steps := exact.steps(name)):
             return None
         said.append((index, steps))
@@ -211,6 +222,10 @@ def _replaced(name: str, one: np.ndarray, other: np.ndarray) -> _Way | None:
     pairs = sorted(set(zip(one.tolist(), other.tolist(), strict=True)))
     if any(number != round(number) for pair in pairs for number in pair) or len({was for was, _ in pairs}) < len(pairs):
         return None
+    if len({now - was for was, now in pairs}) == 1 or 2 * sum(was != now for was, now in pairs) > len(pairs) > len(
+        {now for _, now in pairs}
+    ):
+        return None  # a line, or a limit
     again = (one.size - len(pairs)) * np.log2(max(len({now for _, now in pairs}), 1))
     if len(pairs) > _MOST_NUMBERS or again < CHANCE_BITS:
         return None

@@ -1,15 +1,20 @@
 """Inputs that arrive in part, in another order of rows, or as other bytes: what becomes of a tensor as it is copied."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from tensortriage.diagnose.sdk import stored_type
 from tensortriage_feeds.memory import memory_of
+from tensortriage_feeds.pictures import picture_axes
 from tensortriage_feeds.transforms import Transform, of_input
 
 _MOST_ROWS = 256
 """Rows of a batch that are looked for among each other."""
 _LEAST_IN_ROW = 4
 """Numbers in a row, below which rows may be equal by chance."""
+_LEAST_STEPS, _MOST_STEP = 4, 8
+"""Slices that bear out another step at least, and its numerator and denominator at most."""
 
 
 def part_of(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None:
@@ -21,26 +26,82 @@ def part_of(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None
         theirs: The tensor that arrives; its shape may differ.
     """
     if mine.shape == theirs.shape:
-        return _other_rows(name, mine, theirs) or _other_bytes(name, mine, theirs) or memory_of(name, mine, theirs)
+        return _other_slices(name, mine, theirs) or _other_bytes(name, mine, theirs) or memory_of(name, mine, theirs)
     return _cut_or_padded(name, mine, theirs)
 
 
-def _other_rows(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None:
-    """Return the rows of a batch that lie in place of others, or were never filled; None where that is not all."""
-    if mine.shape != theirs.shape or mine.ndim < 2 or not 2 <= len(mine) <= _MOST_ROWS or mine[0].size < _LEAST_IN_ROW:
+def _other_slices(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None:
+    """Return which slices of an axis lie in place of others, or were never filled; None where that is not all."""
+    pictures = picture_axes(mine.shape)
+    places = () if pictures is None or mine.shape[pictures.channel] == 1 else pictures.places  # letterboxes, crops
+    for axis, size in enumerate(mine.shape):
+        if mine.ndim < 2 or axis in places or not 2 <= size <= _MOST_ROWS or mine.size // size < _LEAST_IN_ROW:
+            continue
+        rows, others = (np.ascontiguousarray(np.moveaxis(each, axis, 0)).reshape(size, -1) for each in (mine, theirs))
+        known = {row.tobytes(): at for at, row in reversed([*enumerate(rows)]) if axis == 0 or np.ptp(row)}
+        sources = [at if np.array_equal(rows[at], row) else known.get(row.tobytes(), -1)
+                   for at, row in enumerate(others)]  # fmt: skip
+        moved = [at for at, source in enumerate(sources) if source not in (at, -1)]
+        even = [at for at, source in enumerate(sources) if source < 0 and not np.ptp(others[at])]
+        if axis == 0:
+            even = [at for at in even if not others[at].any()]
+        if mine.ndim == 2 and axis and len(set(sources)) == size:
+            continue  # columns in another order
+        if (even or moved) and sources.count(-1) <= len(even) < size and (axis == 0 or moved):
+            return _moved_slices(name, theirs, axis, sources, even)
+        if axis and (step := _other_step(sources)) is not None:
+            return _at_step(name, theirs, axis, step, len(moved))
+    return None
+
+
+def _moved_slices(name: str, theirs: np.ndarray, axis: int, sources: list[int], even: list[int]) -> Transform:
+    moved = [at for at, source in enumerate(sources) if source not in (at, -1)]
+    what = "rows {} of its batch" if axis == 0 else f"indices {{}} of axis {axis}"
+    said, places = str(sources), f" in place of 0 to {len(sources) - 1}"
+    apart = {at - sources[at] for at in moved}
+    if len(set(sources)) == 1:
+        said, places = str(sources[0]), " everywhere along it"
+    elif len(apart) == 1 and len(moved) > _LEAST_IN_ROW:
+        said, places = f"{sources[moved[0]]} to {sources[moved[-1]]}", f" moved by {apart.pop()}"
+    elif even and axis:
+        said = str([sources[at] if at not in even else "one number" for at in range(len(sources))])
+    elif even:
+        what, places = f"rows {{}} in places {moved} of its batch", ""
+        said = str([sources[at] for at in moved])
+    says = [f"holds {what.format(said)}{places}{', in this order' if axis else ''}"] if moved else []
+    if even and axis == 0:
+        says += [f"has rows {even} of its batch empty (0)"]
+    cure = f"copy every index of axis {axis} of {{x}} to a place of its own, in the order of the reference"
+    if axis == 0:
+        cure = "copy every row to a place of its own in the batch, and wait for a copy before its source is used again"
+    return of_input(name, "batch-order" if axis == 0 else "other-indices", " and ".join(says), lambda _: theirs, cure,
+                    **{"rows" if axis == 0 else "order": sources, "axis": axis})  # fmt: skip
+
+
+def _other_step(sources: list[int]) -> Fraction | None:
+    """Return by how much a slice lies further for each further one, if all of them that lie at whole places say so."""
+    found = [(at, source) for at, source in enumerate(sources) if source >= 0]
+    if len(found) < _LEAST_STEPS or found[-1][0] == found[0][0]:
         return None
-    sources = [next((at for at, row in enumerate(mine) if np.array_equal(row, each)), -1) for each in theirs]
-    empty = [
-        place for place, (source, row) in enumerate(zip(sources, theirs, strict=True)) if source < 0 and not row.any()
-    ]
-    moved = [place for place, source in enumerate(sources) if source not in (place, -1)]
-    if not (empty or moved) or sources.count(-1) > len(empty) or len(empty) == len(theirs):
+    step = Fraction(found[-1][1] - found[0][1], found[-1][0] - found[0][0])
+    if step in (0, 1) or max(step.numerator, step.denominator) > _MOST_STEP or step < 0:
         return None
-    says = [f"holds rows {sources} of its batch in place of 0 to {len(mine) - 1}"] if moved and not empty else []
-    says += [f"holds rows {[sources[at] for at in moved]} in places {moved} of its batch"] if moved and empty else []
-    says += [f"has rows {empty} of its batch empty (0)"] if empty else []
-    cure = "copy every row to a place of its own in the batch, and wait for a copy before its source is used again"
-    return of_input(name, "batch-order", " and ".join(says), lambda _: theirs, cure, rows=sources)
+    begin = found[0][1] - step * found[0][0]
+    places = ((at, begin + step * at) for at in range(len(sources)))
+    wanted = [(at, int(where)) for at, where in places if where.denominator == 1 and 0 <= where < len(sources)]
+    return (
+        step if wanted == found and len(found) * max(float(step.denominator), float(step)) >= len(sources) / 2 else None
+    )
+
+
+def _at_step(name: str, theirs: np.ndarray, axis: int, step: Fraction, count: int) -> Transform:
+    words = (
+        f"goes along axis {axis} at {step} of the step, which {count} of its slices show: another hop between frames, "
+        "another rate of frames or samples"
+    )
+    cure = f"take the slices of axis {axis} of {{x}} at the step of training"
+    return of_input(name, "resampling", words, lambda _: theirs, cure, axis=axis,
+                    ratio=[step.numerator, step.denominator])  # fmt: skip
 
 
 def _other_bytes(name: str, mine: np.ndarray, theirs: np.ndarray) -> Transform | None:

@@ -11,14 +11,18 @@ import numpy as np
 
 from tensortriage_feeds.normalizations import ALL, numbers
 from tensortriage_feeds.pictures import PictureAxes, picture_axes
+from tensortriage_feeds.tokens import RATES
 from tensortriage_feeds.transforms import Transform, of_input
+from tensortriage_feeds.two_feeds.pieces import by_pieces
 
 _LEAST_SAMPLES = 256
 """Samples of a signal at least."""
 _LIKE = 0.03
 """The rest where numbers passed through 8 or 16 bits, or between samples, at most, as a share of the deviation."""
-_RATES = (8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000)
-"""Samples per second, usual ones."""
+_LEAST_BINS, _MOST_BINS, _FINE = 12, 512, 8
+"""Bins of a spectrogram, and parts of one by which they are told apart."""
+_LIKE_BINS = 0.2
+"""The rest that bins at other places leave at most, as a share of the deviation."""
 _TAPS = 4
 """Samples before each one of which a filter makes it."""
 _LUMA = {"BT.601": (0.299, 0.587, 0.114), "BT.709": (0.2126, 0.7152, 0.0722)}
@@ -42,8 +46,11 @@ def read_off(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[Found]
     if not (np.isfinite(one).all() and np.isfinite(other).all()):
         return
     axes = picture_axes(mine.shape)
+    yield from by_pieces(name, one, other, axes)
     if axes is not None and mine.shape[axes.channel] == len(_LUMA["BT.601"]):
         yield from _mixed(name, one, other, axes)
+    elif mine.ndim > 2 and (axes is None or mine.shape[axes.channel] == 1):
+        yield from _warped(name, one, other)
     elif axes is None and mine.shape[-1] >= _LEAST_SAMPLES:
         yield from _shifted(name, one, other)
         yield from _filtered(name, one, other)
@@ -54,8 +61,11 @@ def _mixed(name: str, one: np.ndarray, other: np.ndarray, axes: PictureAxes) -> 
     """Yield the matrix by which colours were mixed: luma in all of them, or another space of colours."""
     pixels, made = (np.moveaxis(each, axes.channel, 0).reshape(3, -1) for each in (one, other))
     known = np.concatenate([pixels, np.ones((1, pixels.shape[1]))])
-    solved = np.linalg.lstsq(known @ known.T, known @ made.T, rcond=None)[0]  # [4, 3]
-    left = float(np.sqrt(np.mean((solved.T @ known - made) ** 2)) / made.std())
+    ends = made.min(1, keepdims=True), made.max(1, keepdims=True)
+    inside = ((made > ends[0]) & (made < ends[1])).all(0)  # what is cut off at an end tells nothing
+    seen, wanted = (known[:, inside], made[:, inside]) if 2 * inside.sum() > inside.size else (known, made)
+    solved = np.linalg.lstsq(seen @ seen.T, seen @ wanted.T, rcond=None)[0]  # [4, 3]
+    left = float(np.sqrt(np.mean(((solved.T @ known).clip(*ends) - made) ** 2)) / made.std())
     if left > _LIKE:
         return
     mixing, offset = solved[:3].T, solved[3]
@@ -80,6 +90,34 @@ def _mixed(name: str, one: np.ndarray, other: np.ndarray, axes: PictureAxes) -> 
 def _same_source(mixing: np.ndarray) -> bool:
     """Return whether all channels are made of one of them."""
     return np.unique(np.abs(mixing).argmax(axis=1)).size == 1
+
+
+def _warped(name: str, one: np.ndarray, other: np.ndarray) -> Iterator[Found]:
+    """Yield the places along an axis, none of them far, at which indices of another one lie, as of other bins."""
+    for axis in range(1, one.ndim):
+        right, made = (np.moveaxis(each, axis, 0).reshape(one.shape[axis], -1) for each in (one, other))
+        size = len(right)
+        if not _LEAST_BINS <= size <= _MOST_BINS or right.shape[1] < size:
+            continue
+        fine = np.arange(0, size - 1 + 1 / _FINE, 1 / _FINE)
+        between = np.stack([np.interp(fine, np.arange(size), column) for column in right.T], 1)
+        known, wanted = (each - each.mean(1, keepdims=True) for each in (between, made))
+        lengths = np.linalg.norm(known, axis=1)[None] * np.linalg.norm(wanted, axis=1)[:, None]
+        alike = (wanted @ known.T) / np.maximum(lengths, 1e-30)
+        places = np.maximum.accumulate(fine[alike.argmax(1)])
+        far = np.abs(places - np.arange(size)).max()
+        best = np.stack([np.interp(places, np.arange(size), column) for column in right.T], 1)
+        lines = [np.polyfit(x, y, 1) if np.ptp(x) else (0.0, y.mean()) for x, y in zip(best, made, strict=True)]
+        left = _apart(np.stack([by * x + plus for (by, plus), x in zip(lines, best, strict=True)]), made)
+        if far < 0.5 or left > _LIKE_BINS or np.count_nonzero(np.diff(places) <= 0) > size // 4:
+            continue
+        few = [float(f"{places[at]:.3g}") for at in np.linspace(0, size - 1, 5).astype(int)]
+        words = (
+            f"has along axis {axis} what lies at other places of the reference's, {few} in place of 0 to {size - 1}: "
+            "bins of another scale of frequencies (HTK's mel for Slaney's), or between other ends (fmin, fmax, rate)"
+        )
+        cure = "compute {x} with the filters of training (mel scale, norm, fmin, fmax, n_fft)"
+        yield of_input(name, "stretch", words, lambda _: other, cure, axis=axis, places=numbers(places)), left
 
 
 def _weights(mixing: np.ndarray) -> str:
@@ -146,7 +184,7 @@ def _resampled(name: str, one: np.ndarray, other: np.ndarray) -> Iterator[Found]
     """Yield the sampling rates that were taken for each other: the same sound, faster or slower."""
     length = one.shape[-1]
     flat, sound = one.reshape(-1, length)[0], other.reshape(-1, length)[0]
-    ratios = {(a // _common(a, b), b // _common(a, b)): (a, b) for a, b in itertools.permutations(_RATES, 2)}
+    ratios = {(a // _common(a, b), b // _common(a, b)): (a, b) for a, b in itertools.permutations(RATES, 2)}
     best: tuple[float, tuple[int, int]] = (0.0, (1, 1))
     for (up, down), rates in ratios.items():
         places = np.arange(length) * (up / down)

@@ -122,3 +122,28 @@ def test_rounding_in_fp32_is_none():
     found = difference({"x": IMAGE}, {"x": (IMAGE * np.float32(1 + 3e-7)).astype(np.float32)})
     assert not found.steps
     assert 0 < found.rounding < 1e-6
+
+
+def test_colours_of_exchanged_chroma_are_told_though_some_are_cut_off():
+    luma = np.array([0.299, 0.587, 0.114])
+    y = np.einsum("c,ncij->nij", luma, PIXELS)[:, None]
+    red, blue = (PIXELS[:, :1] - y) * 0.713, (PIXELS[:, 2:] - y) * 0.564
+    made = np.concatenate([y + 1.403 * blue, y - 0.714 * blue - 0.344 * red, y + 1.773 * red], 1).clip(0.3, 0.75)
+    step = told(PIXELS.astype(np.float32), made)
+    assert step.kind == "colours-mixed"
+    assert step.parameters["matrix"][0] == pytest.approx([0.299 - 1.403 * 0.564 * 0.299, 0.587 - 1.403 * 0.564 * 0.587,
+                                                          0.114 + 1.403 * 0.564 * 0.886], abs=0.02)  # fmt: skip
+
+
+def test_bins_of_another_scale_are_told_by_their_places():
+    smooth = np.stack([np.interp(np.arange(0, 23.5, 0.5), np.arange(0, 25, 3), RNG.normal(0, 1, 9)) for _ in range(80)])
+    places = np.linspace(2, 44, 24) + 3 * np.sin(np.linspace(0, 3, 24))
+    made = np.stack([np.interp(places, np.arange(47), row) for row in smooth])
+    step = told(smooth[None, :, ::2].astype(np.float32), made[None])
+    assert (step.kind, step.parameters["axis"]) == ("stretch", 2)
+    assert np.abs(np.array(step.parameters["places"]) - places / 2).max() < 0.75
+
+
+def test_noise_is_no_other_filter():
+    step = told(IMAGE, IMAGE + RNG.normal(0, 0.05, IMAGE.shape))
+    assert step.kind == "noise"
