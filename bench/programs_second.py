@@ -244,7 +244,7 @@ INPUTS = (
     Program("mask-of-first", "text", on("attention_mask", lambda x: x[[0, 0]]), kind="mask|row|batch",
             parameters="row|0, 0|axis|first"),
     Program("frames-before-channels", "video", on("clip", lambda x: x.swapaxes(1, 2).reshape(x.shape)),
-            kind="layout|shape", parameters=r"axes|\d"),
+            kind="layout|shape|transpos", parameters=r"axes|\d"),  # "transpos": since it was asked
     Program("half-the-pace", "video", instead("video", "clip", pace=1),
             kind="stretch|resampl|interpol|rate|frames|crop|cut", parameters=r"\b2\b|0\.5"),
     Program("one-frame", "video", on("clip", lambda x: np.repeat(x[:, :, -1:], 8, 2)),
@@ -308,10 +308,10 @@ def honest(what: str, network: str, before: Change, truth: str = "") -> Program:
 
 TENSORS = {"camera": "photo", "yolo": "images", "scene": "frame", "keyword": "feats", "vad": "wave", "video": "clip",
            "loans": "numbers"}  # fmt: skip
-FINE = "resampling|interpolation"
+FINE = "resampling|interpolation|noise"
 FILES = (
     *(honest("other-sample", n, lambda feed, n=n: inputs(n, seed=4)) for n in NETWORKS),
-    *(honest("noise", n, on(t, noisy(0.03))) for n, t in TENSORS.items()),
+    *(honest("noise", n, on(t, noisy(0.03)), "noise") for n, t in TENSORS.items()),
     *(honest("fp16", n, on(t, lambda x: x.astype(np.float16)), "dtype") for n, t in TENSORS.items() if n != "scene"),
     *(honest("jpeg", n, on(TENSORS[n], jpeg(axes, 0.12)), FINE)
       for n, axes in {"camera": (2, 3), "yolo": (2, 3), "scene": (1, 2), "video": (3, 4)}.items()),
