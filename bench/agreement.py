@@ -6,7 +6,8 @@
     python bench/agreement.py --report
 
 They agree when `run` ends in 0 exactly where `diagnose` does (`match`, `rounding`, `input-sensitive`). Cases are those
-of `truth.py`, `truth.py --files`, `confusion.py`, `healthy.py`, and random ones (`agreement_cases`). Prints a line per
+of `truth.py`, `truth.py --files`, `confusion.py`, `healthy.py`, random ones (`agreement_cases`), and small networks of
+every type (`agreement_small`), whose exit codes must be equal, and right. Prints a line per
 case where they part: the rows of `run` that decide, the verdict of `diagnose`, and which verdicts are right. Faults of
 chance (another build, another run, a crash) are counted apart. One JSON line per case goes to
 bench/models/truth/results/agreement-COMMIT.jsonl (apart by processor), and cases that are there are not asked again.
@@ -36,6 +37,7 @@ from truth_models import HOME
 
 from tensortriage.api import CompareRequest, DiagnoseRequest, TriageError, compare, diagnose
 from tensortriage.runs.engine_specs import usable
+from tensortriage.workflows.comparison.saved_results import load_saved
 
 CHANCE = ("noise-per-run-0.02", "every-second-build", "one-run-of-20", "intermittent", *FAILING,
           *(kind for kind, verdicts in NUMERIC.items() if verdicts == ("nondeterministic-run",)))  # fmt: skip
@@ -123,9 +125,11 @@ def answer(name: str) -> dict[str, object]:
 def run(question: Question) -> tuple[int, list[str]]:
     """Return the exit code of `run`, and what decides: rows outside, or the one nearest to its limit."""
     try:
-        specs = [usable(text, limits=question.limits) for text in (question.reference, question.target)]
+        words = (question.reference, *([] if question.saved else [question.target]))
+        specs = [usable(text, limits=question.limits) for text in words]
         found = compare(CompareRequest(
             model=question.model, reference=specs[0], targets=specs[1:], target_model=question.target_model,
+            saved=list(load_saved(question.saved)) if question.saved else (),
             feeding=question.feeding, limits=question.limits,
         ))  # fmt: skip
     except TriageError as error:
@@ -167,14 +171,19 @@ def file_line(name: str) -> dict[str, object]:
 
 
 def parted(line: Mapping[str, Any]) -> bool:
-    """Say whether one command passes what the other does not."""
-    return "skipped" not in line and (line["run"] == 0) != (line["diagnose"] == 0)
+    """Say whether one command passes what the other does not, or either gives another exit code than known right."""
+    if "skipped" in line:
+        return False
+    codes = line["run"], line["diagnose"]
+    if isinstance(line["right"][0], int):
+        return codes[0] != codes[1] or codes[0] not in line["right"]
+    return (codes[0] == 0) != (codes[1] == 0)
 
 
 def told(line: Mapping[str, Any]) -> str:
     """Return both sides of a case."""
     apart = " (chance)" if line["chance"] else ""
-    right = "/".join(line["right"]) + (f", size {line['size']:.2g}" if line.get("size") else "")
+    right = "/".join(map(str, line["right"])) + (f", size {line['size']:.2g}" if line.get("size") else "")
     said = f"run {line['run']}: {'; '.join(line['rows'][:3])}"
     return (f"PART{apart} {line['name']} | {said} | diagnose {line['diagnose']} {line['verdict']}: {line['summary']} | "
             f"right: {right}")  # fmt: skip

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import agreement_small
 import numpy as np
 import onnx
 from healthy import HEALTHY, TARGETS, subjects
@@ -41,30 +42,33 @@ class Question:
 
     Attributes:
         model: ONNX file.
-        feeds: File of the feeds.
+        feeds: File of the feeds; None for made-up ones.
         target: Spec of the engine under suspicion.
-        right: The verdicts that are right; near the engine's rounding, those of a healthy and of a wrong one.
+        right: The verdicts that are right; near the engine's rounding, those of a healthy and of a wrong one. Of small
+            networks, exit codes of which both commands must give the same one.
         size: Of a planted fault, in units of the engine's rounding; 0 where none is, or none was measured.
         reference: Spec of the engine assumed to be right.
         target_model: What the target runs, when that is another file.
         limits: Of builds and runs.
         builds: How often to build again; None for the usual number.
+        saved: Saved outputs that `run` is given in place of the target.
     """
 
     model: Path
-    feeds: Path
+    feeds: Path | None
     target: str
-    right: Sequence[str]
+    right: Sequence[str | int]
     size: float = 0.0
     reference: str = DEFAULT_REFERENCE
     target_model: Path | None = None
     limits: Limits = LIMITS
     builds: int | None = None
+    saved: Path | None = None
 
     @property
     def feeding(self) -> FeedRequest:
         """The feeds as a command takes them."""
-        return FeedRequest(paths=(str(self.feeds),), most=8)
+        return FeedRequest(paths=() if self.feeds is None else (str(self.feeds),), most=8)
 
 
 def _truth_names(seed: int) -> list[str]:
@@ -119,6 +123,18 @@ def _healthy_case(name: str) -> Question:
     _, subject, target = name.split("/")
     model, feed = map(Path, _healthy_index()[subject])
     return Question(model, feed, target, HEALTHY)
+
+
+def _small_names(_: int) -> list[str]:
+    return [f"small/{name}" for name in agreement_small.names()]
+
+
+def _small_case(name: str) -> Question:
+    found = agreement_small.made(name.removeprefix("small/"), FOLDER / name)
+    return Question(
+        found.model, found.feeds, found.target, agreement_small.right(name.removeprefix("small/")),
+        reference=found.reference or DEFAULT_REFERENCE, target_model=found.target_model, saved=found.saved,
+    )  # fmt: skip
 
 
 def _shuffled(names: Sequence[str], seed: int) -> list[str]:
@@ -190,6 +206,7 @@ SOURCES: Mapping[str, tuple[Callable[[int], list[str]], Callable[[str], Question
     "confusion": (_confusion_names, _confusion_case),
     "healthy": (_healthy_names, _healthy_case),
     "random": (_random_names, _random_case),
+    "small": (_small_names, _small_case),
     "files": (_file_names, lambda _: None),
 }
 """Where cases come from: their names in a seeded order, and what makes one (`agreement.py` asks about files itself)."""
