@@ -1,4 +1,4 @@
-"""The small networks of `agreement_small.py`: every type, data that say little, several outputs, what users bring as a target.
+"""The small networks of `agreement_small.py`: every type, data that say little, several outputs, targets of users.
 
 The table was written before anything was asked. The exit codes are those of both commands; where several stand, the
 commands must give the same one all the same. Data are the user's, but for networks whose name begins with ``made-up``.

@@ -1,4 +1,4 @@
-"""Small networks for `agreement.py`, written as files: model, feed, engines behind scripts, saved outputs, other files."""
+"""Small networks for `agreement.py` as files: model, feed, engines behind scripts, saved outputs, other files."""
 
 import dataclasses
 import re
