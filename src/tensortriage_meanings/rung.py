@@ -74,7 +74,7 @@ class MeaningTold:
 
 @rung(
     QUESTION,
-    reads=("concluded", "results", "local", "wrong_part"),
+    reads=("concluded", "results", "local", "wrong_part", "model_diff"),
     cost="runs of the reference for 15 s, if the model has operators with several interpretations",
     ends=(
         VerdictKind.MODEL_CHANGED,

@@ -58,6 +58,7 @@ class Unexplained:
         given: The model's inputs as they are fed, by name: a file may leave sizes open.
         around: The inputs of the whole model where this one is a part of it.
         sizes: Sizes of the whole model's open dimensions, by their names.
+        among: Names of the nodes that the other side may understand otherwise; None for all.
     """
 
     model: Model
@@ -67,6 +68,7 @@ class Unexplained:
     given: Tensors = dataclasses.field(default_factory=dict)
     around: Tensors = dataclasses.field(default_factory=dict)
     sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    among: frozenset[str] | None = None
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -164,7 +166,9 @@ class _Search:
         ours, theirs = self._outputs, subject.theirs
         measured = (*factor_rows(ours, theirs), *grid_rows(ours, theirs, subject.given))
         measured += example_rows(ours, theirs, subject.sizes)
-        tables = [list(sites_of(self._rewriter, table, subject.shapes)) for table in (*self._tables, measured)]
+        tables = [
+            list(sites_of(self._rewriter, table, subject.shapes, subject.among)) for table in (*self._tables, measured)
+        ]
         alone: list[list[Ways]] = [
             [{name: way} for g in groups if len(g) > 1 for name, way in g.items()] for groups in tables
         ]
@@ -301,7 +305,10 @@ def _contains(other: Ways, ways: Ways) -> bool:
 
 
 def sites_of(
-    rewriter: Rewriter, table: Sequence[MeaningRow], shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+    rewriter: Rewriter,
+    table: Sequence[MeaningRow],
+    shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    among: frozenset[str] | None = None,
 ) -> Iterator[Ways]:
     """Yield every way of a table that fits a model, each at all nodes that it fits.
 
@@ -309,6 +316,7 @@ def sites_of(
         rewriter: The model.
         table: Rows.
         shapes: As of `Unexplained`.
+        among: Likewise.
     """
     specs: dict[int, Mapping[str, ValueSpec]] = {}
     for row in table:
@@ -319,6 +327,8 @@ def sites_of(
             specs[id(base)] = _specs(base, shapes)
         groups: dict[str, dict[str, Meaning]] = {}
         for node in base.ir.graph:
+            if among is not None and node.name not in among:
+                continue
             if node.domain in _DOMAINS and (node.op_type in row.ops if row.ops else _computes(node)):
                 for known in row.ways(MeantNode(node, base.opset, specs[id(base)])):
                     way = dataclasses.replace(known, since=max(known.since, row.since))

@@ -33,7 +33,8 @@ from tensortriage.diagnose.sdk import (
     outside_envelope,
     value_specs,
 )
-from tensortriage.model.sdk import ValueSpec
+from tensortriage.model.sdk import Correspondence, ValueSpec
+from tensortriage_meanings.differing import differing
 from tensortriage_meanings.search import Tensors, Unexplained
 
 _SURE = 0.7
@@ -104,12 +105,12 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
     found = evidence.concluded
     if found is None:
         return None
-    question, kind = inv.question, found.kind
+    question, kind, matched = inv.question, found.kind, evidence.model_diff
     if kind is VerdictKind.MODEL_CHANGED and (part := evidence.wrong_part) is not None:
         return _of_network(inv, part)
     if kind is VerdictKind.MODEL_CHANGED and question.target_model is not None:
         is_understood = found.culprits and found.culprits[0].change not in _UNTOLD
-        return None if is_understood else _of_file(inv, question.target_model)
+        return None if is_understood else _among(_of_file(inv, question.target_model), matched)
     if not evidence.results:
         return _of_nan(inv) if kind is VerdictKind.COMPARISON_UNSOUND else None
     feed = evidence.worst_feed.feed
@@ -151,7 +152,7 @@ def disputed_by_original(inv: Investigation, evidence: Evidence) -> Disputed | N
     outputs = {spec.name: np.asarray(theirs[spec.name]) for spec in file.outputs if spec.name in theirs}
     fed = check_feed(feed, file.inputs, casting=Casting.ROUND)
     about = _disputed(inv, file, fed, outputs, Disputer("the original", DisputingSide.MODEL, reference))
-    return None if about is None else dataclasses.replace(about, whole=True)
+    return None if about is None else _among(dataclasses.replace(about, whole=True), evidence.model_diff)
 
 
 def disputed_whole(inv: Investigation, evidence: Evidence) -> Disputed | None:
@@ -193,6 +194,14 @@ def _of_file(inv: Investigation, file: Model) -> Disputed | None:
     feed, reference = inv.question.feeds[0], inv.question.reference
     theirs = inv.lab.outputs(reference, file, check_feed(feed, file.inputs, casting=Casting.ROUND))
     return _of_outputs(inv, feed, theirs, Disputer("the target's file", DisputingSide.FILE, reference))
+
+
+def _among(about: Disputed | None, matched: Correspondence | None) -> Disputed | None:
+    """Return a dispute of a file and its original, in which only their differences are asked about."""
+    if about is None or matched is None:
+        return about
+    among = differing(matched, about.subject.model.graph)
+    return dataclasses.replace(about, subject=dataclasses.replace(about.subject, among=among))
 
 
 def _of_ops(inv: Investigation, feed: Feed, found: Conclusion, who: Disputer) -> Disputed | None:
