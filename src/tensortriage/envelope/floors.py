@@ -16,10 +16,12 @@ from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.judgement.within import is_noise
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.spec import PLAIN
+from tensortriage.envelope.costs import of_freedoms
 from tensortriage.envelope.distances import EXTERNAL, Distance, EvaluatedModel, StoredValues, by_value, distances
 from tensortriage.envelope.evaluations import Healthy
-from tensortriage.envelope.explanations import ROUNDED
-from tensortriage.envelope.registry import orders_of
+from tensortriage.envelope.explanations import ROUNDED, Usual
+from tensortriage.envelope.limits import Limit
+from tensortriage.envelope.registry import freedoms_of_target, orders_of
 from tensortriage.envelope.setting import ENVELOPE, JITTER, Floors, Setting
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -140,6 +142,25 @@ def envelope_floors(
     target = {value: healthy.floor(each) for value, each in figures.items() if value not in noise}
     signal = {value: max(each.reference_rms for each in figures[value].values()) for value in fp32}
     return Floors(fp32, target, found.get("format", {}), ENVELOPE, found.get(EXTERNAL, {}), signal)
+
+
+def expected_limits(setting: Setting, floors: Floors, counts: Mapping[str, int]) -> dict[str, Limit]:
+    """Return the errors that healthy engines of a target's class may have, whatever the target computed.
+
+    Args:
+        setting: The model, the feed, and the target.
+        floors: Floors of the examined values.
+        counts: Their elements, by name.
+    """
+    chosen: Mapping[str, float] = {}
+    freedoms = freedoms_of_target(setting.target, Usual.EXPECTED, op_types=setting.op_types)
+    if counts and freedoms and setting.trusts_float64:
+        with contextlib.suppress(
+            EngineError, UsageError
+        ):  # an operator without an exact kernel: the floor alone counts
+            chosen = of_freedoms(setting, floors, freedoms, list(counts))
+    names = tuple(each.name for each in freedoms)
+    return {name: floors.limit(name, count, chosen.get(name), names) for name, count in counts.items()}
 
 
 def emulate(

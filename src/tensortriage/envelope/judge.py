@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import (
     excuses_much,
     is_habit,
@@ -47,7 +48,7 @@ from tensortriage.envelope.explanations import (
 from tensortriage.envelope.limits import Limit, half_at_most
 from tensortriage.envelope.registry import costing, freedoms_of_target
 from tensortriage.envelope.setting import Floors, Setting, of_whole_numbers
-from tensortriage.errors import EngineError, TriageError, UsageError
+from tensortriage.errors import TriageError
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.model.cutting.between import between
 from tensortriage.model.inspect.output_parts import whole
@@ -142,7 +143,7 @@ class Judge:
     def expected(self) -> Iterator[Together]:
         """Yield the choices expected of the target's class: the first, all, and with the rare ones."""
         freedoms, known = self.freedoms(Usual.EXPECTED), self.setting.trusts_float64 and not self.setting.kept
-        if freedoms and known and (self.shown is None or self.inside()):
+        if freedoms and known and (self.shown is None or (self.in_reach and self.inside())):
             seldom = self.freedoms(Usual.SELDOM)
             yield from dict.fromkeys((freedoms[:1], freedoms, (*freedoms, *seldom)))
 
@@ -166,13 +167,26 @@ class Judge:
     @functools.cached_property
     def may_choose(self) -> bool:
         """Whether the target can show inner values, and all its freedoms together would explain an output."""
+        return self.shown is not None and self._all_taken is not None and bool(self._all_taken.explained)
+
+    @property
+    def in_reach(self) -> bool:
+        """Whether freedoms may explain an output: not where all are off by ten times what all together allow."""
+        held = self._all_taken
+        if held is None or not held.limits or not held.predicted.keys() >= held.limits.keys():
+            return True
+        return any(self._errors[name] <= MATCH_FACTOR * limit.error for name, limit in held.limits.items())
+
+    @functools.cached_property
+    def _all_taken(self) -> Held | None:
+        """All freedoms of the target together; None where it has none, or they cannot be evaluated."""
         freedoms = self.freedoms(None)
-        if self.shown is None or not freedoms or not self.setting.trusts_float64:
-            return False
+        if not freedoms or not self.setting.trusts_float64:
+            return None
         with contextlib.suppress(TriageError):
             costs = of_freedoms(self.setting, self.floors, freedoms, list(self._figures))
-            return bool(self.against(freedoms, costs, self.standing_out).explained)
-        return False
+            return self.against(freedoms, costs, self.standing_out)
+        return None
 
     def of_the_model(self, cost: Cost) -> Sequence[Explanation]:
         """Return the rows of a cost that can be of this model in the target's format."""
@@ -322,25 +336,6 @@ class Judge:
                 shows += chosen > plain
                 taken += chosen > plain and is_nearer(error_of(seen[value]), chosen, plain)
         return taken, shows
-
-
-def expected_limits(setting: Setting, floors: Floors, counts: Mapping[str, int]) -> dict[str, Limit]:
-    """Return the errors that healthy engines of a target's class may have, whatever the target computed.
-
-    Args:
-        setting: The model, the feed, and the target.
-        floors: Floors of the examined values.
-        counts: Their elements, by name.
-    """
-    chosen: Mapping[str, float] = {}
-    freedoms = freedoms_of_target(setting.target, Usual.EXPECTED, op_types=setting.op_types)
-    if counts and freedoms and setting.trusts_float64:
-        with contextlib.suppress(
-            EngineError, UsageError
-        ):  # an operator without an exact kernel: the floor alone counts
-            chosen = of_freedoms(setting, floors, freedoms, list(counts))
-    names = tuple(each.name for each in freedoms)
-    return {name: floors.limit(name, count, chosen.get(name), names) for name, count in counts.items()}
 
 
 def beyond(alone: Alone, times: float) -> list[str]:

@@ -15,7 +15,8 @@ from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.envelope import judge as module
 from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs
 from tensortriage.envelope.explanations import Explanation, Fused, Needs
-from tensortriage.envelope.judge import Judge, Stage, beyond, expected_limits
+from tensortriage.envelope.floors import expected_limits
+from tensortriage.envelope.judge import Judge, Stage, beyond
 from tensortriage.envelope.limits import FORMAT, ORDERS, Limit
 from tensortriage.envelope.registry import REGISTRY, costing
 from tensortriage.envelope.setting import Floors
@@ -215,6 +216,15 @@ def test_freedoms_that_excuse_more_than_a_hundredth_must_excuse_each_op(setting,
     assert Judge(setting, FLOORS, off_by(a=cost), shown=shown).held((each,)).explains is explains
 
 
+@pytest.mark.parametrize(("error", "cost", "reached"), [(0.3, 1e-2, False), (9e-2, 1e-2, True), (0.3, np.inf, True)])
+def test_far_beyond_all_freedoms_no_value_inside_is_asked_for(setting, monkeypatch, error, cost, reached):
+    """Ten times what all allow together; where that is not finite, nothing is known."""
+    setting.target = EngineSpec("tensorrt", {"precision": "fp16"})
+    setting.op_types = frozenset({"MatMul"})
+    monkeypatch.setattr(module, "of_freedoms", lambda *_: {"a": cost})
+    assert Judge(setting, FLOORS, off_by(a=error)).in_reach is reached
+
+
 def test_an_exact_type_is_explained_by_a_share(setting):
     """Of 4096 predicted to differ in 1 %, 41 do, and 19 more by three standard deviations."""
     numbers = np.arange(4096)
@@ -252,6 +262,6 @@ def test_beyond_names_the_ops():
 def test_what_is_expected_of_a_class_is_added_to_its_format(setting, monkeypatch):
     setting.target = EngineSpec("tensorrt", {"precision": "fp16"})
     setting.op_types = frozenset({"MatMul"})
-    monkeypatch.setattr(module, "of_freedoms", lambda *_: {"a": 1e-2})
+    monkeypatch.setattr("tensortriage.envelope.floors.of_freedoms", lambda *_: {"a": 1e-2})
     found = expected_limits(setting, FLOORS, {"a": 4096, "b": 4096})
     assert (found["a"].basis, found["b"].basis) == (Basis.HARDWARE, Basis.FORMAT)

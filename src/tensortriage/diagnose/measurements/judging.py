@@ -22,8 +22,8 @@ from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs, with_decided
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.explanations import Fused, Together, Usual
-from tensortriage.envelope.floors import floors_of
-from tensortriage.envelope.judge import Judge, expected_limits, only
+from tensortriage.envelope.floors import expected_limits, floors_of
+from tensortriage.envelope.judge import Judge, only
 from tensortriage.envelope.limits import Limit
 from tensortriage.envelope.registry import freedoms_of_target
 from tensortriage.envelope.setting import Floors
@@ -155,7 +155,7 @@ def observed_limits(
     judge = Judge(setting, floors, figures, errors=errors, shown=Seen(inv, feed))
     beyond = [name for name in figures if not judge.limit(name).allows(errors[name])]
     rows_ask = beyond and (freedoms or not setting.hardware.has_habits)
-    if rows_ask or judge.excused:  # values inside are asked for
+    if (rows_ask and judge.in_reach) or judge.excused:  # values inside are asked for
         floors = floors_of(setting, inv.question.values, what="every layer")
         judge = Judge(setting, floors, figures, errors=errors, shown=judge.shown)
     return judge.walk()

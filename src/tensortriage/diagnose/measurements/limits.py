@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.floors import floors_of
-from tensortriage.envelope.judge import Judge, expected_limits
+from tensortriage.envelope.floors import expected_limits, floors_of
+from tensortriage.envelope.judge import Judge
 from tensortriage.envelope.limits import Limit
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import whole
