@@ -277,11 +277,11 @@ NETWORKS: Mapping[str, Network] = {
         MLP, NET, {"faulty:kind=nondeterministic,node=a,amount=0.05": TOLD}, weights={**W, **V}
     ),
     "race-of-reference": Network(
-        MLP, NET, {ORT: TOLD, OV: TOLD, BF16: TOLD}, weights={**W, **V},
+        MLP, NET, {ORT: GOOD, OV: GOOD, BF16: GOOD}, weights={**W, **V},
         reference="faulty:kind=nondeterministic,node=a,amount=0.05",
     ),
     "race-within": Network(
-        MLP, NET, {ORT: (0, 1)}, weights={**W, **V}, reference="faulty:kind=nondeterministic,node=a,amount=1e-8"
+        MLP, NET, {ORT: GOOD}, weights={**W, **V}, reference="faulty:kind=nondeterministic,node=a,amount=1e-8"
     ),
     "random-op": Network(
         "r = RandomNormalLike(x)\na = Add(x, r)\ny = MatMul(a, w)", NET, {ORT: TOLD, OV: TOLD}, weights=W
