@@ -24,8 +24,8 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import (
     excuses_much,
+    is_gone,
     is_habit,
-    is_lost,
     is_nearer,
     near_prediction,
     prediction_gap_db,
@@ -114,7 +114,8 @@ class Judge:
         """Return the limit of every output, by the first explanations under which it does not stand out."""
         found = {name: self.limit(name) for name in self._figures}
         left = self.standing_out
-        if any(is_lost(error) for error in self._errors.values()):  # whatever it may cost, it does not pass
+        # Whatever it may cost, what is lost does not pass.
+        if any(is_gone(figure, self._errors[name]) for name, figure in self._figures.items()):
             return found
         if not left and (by_format := self.by_format) and self.contradicted(by_format):
             left = by_format

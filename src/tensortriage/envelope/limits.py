@@ -23,7 +23,7 @@ from tensortriage.compare.judgement.thresholds import (
     PREDICTION_GAP_DB,
     SUSPECT_RATIO,
 )
-from tensortriage.compare.judgement.within import gap_allowance_db, is_noise
+from tensortriage.compare.judgement.within import gap_allowance_db, is_gone, is_noise
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.frozen_dataclass import frozen_dataclass
 from tensortriage.values.dtype import Precision
@@ -178,7 +178,7 @@ def judged_by(limit: Limit, figure: Metrics, *, format_name: str = "") -> Judgem
         return Judgement(equal, "equal", 0.0 if equal else math.inf, Basis.EQUALITY)
     if figure.exact:
         error = error_of(figure)
-        within = limit.allows(error)
+        within = limit.allows(error) or (limit.basis is Basis.LOST and not is_gone(figure, error))
         words = f"at most {percent(limit.error)} unequal"
         return Judgement(within, words, error / limit.error, limit.basis, by if within else "")
     signal = figure.reference_rms if figure.compared else 0.0

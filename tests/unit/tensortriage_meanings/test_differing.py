@@ -9,7 +9,8 @@ from tensortriage.model.sdk import Correspondence
 from tensortriage_meanings.differing import differing
 from tensortriage_testing import save_model
 
-TEXT = """<ir_version: 8, opset_import: ["": {opset}]> g (float[4, 8] x) => (float[4, 8] y) <float[8, 8] w, float[8, 8] v>
+TEXT = """<ir_version: 8, opset_import: ["": {opset}]> g (float[4, 8] x) => (float[4, 8] y)
+    <float[8, 8] w, float[8, 8] v>
     {{ [a] a = MatMul(x, w) [b] b = Softmax<axis = {axis}>(a) [c] c = MatMul(b, v) [d] y = Tanh(c) }}"""
 
 

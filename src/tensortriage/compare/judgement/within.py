@@ -138,6 +138,15 @@ def is_lost(error: float) -> bool:
     return error >= LOST
 
 
+def is_gone(figure: Metrics, error: float) -> bool:
+    """Return whether half of the signal of an output, or more, is gone.
+
+    That of whole numbers is their size: a sum of 300 that is rounded to 301 is there, though each number is unequal.
+    Where a decision is wrong, the error is inf.
+    """
+    return is_lost(error) and not (figure.exact and math.isfinite(error) and figure.relative_rms_error < LOST)
+
+
 def is_too_coarse(error: float) -> bool:
     """Return whether so much of the signal is gone that a format which explains it is too coarse for the model."""
     return error >= TOO_COARSE

@@ -20,8 +20,8 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, measur
 from tensortriage.compare.reference_checks import is_constant, retyped
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import DataError, EngineError, UsageError
-from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.oddities import OddKind, constant_inputs, oddities
+from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.oddities import OddKind, oddities
 from tensortriage.model.inspect.output_parts import OutputPart, output_parts, with_parts
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -43,6 +43,7 @@ from tensortriage.workflows.comparison.pairing import Gathered, check_compatible
 from tensortriage.workflows.comparison.participants import Arrays, Live, Participant, Recorder
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
 from tensortriage.workflows.comparison.saved_only import SavedComparison
+from tensortriage.workflows.comparison.steady_reference import exact_in_place_of
 from tensortriage.workflows.comparison.target_judge import TargetJudge
 from tensortriage.workflows.comparison.task_scores import TaskScores
 
@@ -295,6 +296,9 @@ class _Comparing:
         right, found = (with_parts({name: each[name] for name in metrics}, parts) for each in (reference, outputs))
         metrics |= {part.name: measure(right[part.name], found[part.name]) for part in parts if part.name in found}
         judged = dict(self.by.judge(target, feed, metrics, reference, outputs))
+        if exact := self._exact(feed, list(reference), judged):
+            self._pair(target, feed, exact.outputs(feed, 0), outputs, moved)
+            return
         names = [*reference, *(part.name for part in parts if part.name in judged)]
         metrics = {name: decided[name].metrics if name in decided else metrics[name] for name in names}
         makers = {part.name: part.output for part in parts}
@@ -307,12 +311,27 @@ class _Comparing:
             for name, figure in metrics.items()
         ]
         self.gathered.add(target.name, feed.name, rows, [*lacking, *pair.only_target], pair.renamed)
-        may = feed.origin is Origin.RANDOM or bool(constant_inputs([feed]))  # the user's own may have one answer
-        self.gathered.silent &= may and all(map(is_constant, reference.values()))
+        self.gathered.silent &= all(map(is_constant, reference.values()))
         for name, figure in ((name, metrics[name]) for name in reference):
             self.gathered.note(target.name, feed.name, name, figure.nan_target, figure.inf_target)
             if target is self.targets[0]:
                 self.gathered.note(self.reference.name, feed.name, name, figure.nan_reference, figure.inf_reference)
+
+    def _exact(self, feed: Feed, values: Sequence[str], judged: Mapping[str, Judgement]) -> Participant | None:
+        """Return what takes the place of a reference that contradicts itself, where it is asked about."""
+        disputed = any(each.feed == feed.name for each in self.judge.found)
+        asked = disputed or any(not each.within for each in judged.values())
+        if self.request.tolerances or self.request.postprocess or not asked:
+            return None
+        assert self.reference is not None
+        exact = exact_in_place_of(self.reference, feed, self.lab)
+        if exact is not None:
+            exact.prepare(values)
+            self.outcomes[exact.name] = self.outcomes.pop(self.reference.name)
+            self.judge.found = [each for each in self.judge.found if each.feed != feed.name]
+            self.reference = self.everyone[0] = exact
+            self.by = TargetJudge(self.request, self.model, exact, self.judge, lab=self.lab)
+        return exact
 
     def _parts(self, feed: Feed, names: Collection[str]) -> list[OutputPart]:
         """Return the parts of composed outputs, where the user gives no tolerance."""

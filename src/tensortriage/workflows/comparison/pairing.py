@@ -110,7 +110,7 @@ class Gathered:
     Attributes:
         validate: Whether a NaN or Inf is a failure.
         invalid: Results with NaN or Inf.
-        silent: Whether every tensor of the reference is empty or constant, on feeds that are so or were made up.
+        silent: Whether every tensor of the reference is empty or constant on every feed.
     """
 
     validate: bool = False
@@ -153,8 +153,8 @@ class Gathered:
         judged = [row for row in self.rows if row.judgement.basis is not Basis.USER]
         if judged and self.silent:
             return (
-                "every tensor is constant on these data, so that agreement proves nothing; give inputs on which the "
-                "model does something, or a tolerance"
+                "every tensor is empty or constant on these data, so that agreement proves nothing; give inputs on "
+                "which the model does something, or a tolerance"
             )
         if not self.noise:
             return ""

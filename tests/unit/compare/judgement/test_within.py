@@ -28,6 +28,25 @@ def test_few_elements_are_allowed_a_larger_gap():
     assert gap_allowance_db(10) > gap_allowance_db(1000) > 3.0
 
 
+@pytest.mark.parametrize(
+    ("right", "made", "gone"),
+    [
+        ([300], [301], False),  # 0.3 % of its size, though one of one is unequal
+        ([300, 280], [310, 290], False),
+        ([2], [1], True),
+        ([True, False], [False, True], True),
+        ([300, 280, 7], [301, 280, 7], False),  # a third unequal
+        ([1.0], [2.0], True),
+    ],
+)
+def test_half_of_the_signal_of_whole_numbers_is_half_of_their_size(right, made, gone):
+    figure = measure(np.array(right), np.array(made))
+    assert within.is_gone(figure, error_of(figure)) is gone
+    allowed = judged_by(limits.healthy(len(right), 0.0, 1.0), figure, format_name="bf16")
+    assert allowed.within is not gone
+    assert within.is_gone(figure, math.inf)  # a decision that is no tie
+
+
 def test_the_larger_of_floor_and_format_is_the_limit_and_half_of_the_signal_the_largest():
     many = 10**12  # so many elements that chance adds nothing to the 3 dB
     assert limits.healthy(many, 1e-6, None) == Limit(pytest.approx(1e-5), Basis.FLOOR, (limits.ORDERS,))

@@ -13,6 +13,7 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.common.output_selection import OutputChoice
 from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage_testing import mlp, save_model
 
 SHY = """
 import numpy as np
@@ -97,12 +98,30 @@ def test_noise_of_made_up_data_leads_to_others_unless_they_are_on_record(tmp_pat
     assert (list(kept.feeds), "noise" in kept.unevaluated) == (["random[0]"], True)
 
 
-def test_an_answer_that_is_the_same_everywhere_proves_nothing_on_made_up_data_alone(tmp_path):
+def test_an_answer_that_is_the_same_everywhere_proves_nothing(tmp_path):
+    """Whoever gave the data: `diagnose` says `inconclusive` likewise."""
     path = tmp_path / "zero.onnx"
     onnx.save(models.proto("g (float[64] x) => (float[64] y) { a = Abs(x) n = Neg(a) y = Relu(n) }"), path)
     request = CompareRequest(
         model=path, reference=EngineSpec.parse("float64"), targets=[EngineSpec.parse("onnxruntime")]
     )
-    assert "every tensor is constant on these data" in compare(request).unevaluated
-    given = [Feed("mine", {"x": np.linspace(-1, 1, 64, dtype=np.float32)}, Origin.REAL)]
-    assert compare(dataclasses.replace(request, feeding=FeedRequest(given=given))).unevaluated == ""
+    given = FeedRequest(given=[Feed("mine", {"x": np.linspace(-1, 1, 64, dtype=np.float32)}, Origin.REAL)])
+    for feeding in (FeedRequest(), given):
+        found = compare(dataclasses.replace(request, feeding=feeding))
+        assert (found.exit_code, "every tensor is empty or constant on these data" in found.unevaluated) == (4, True)
+
+
+def test_float64_takes_the_place_of_a_reference_that_contradicts_itself(tmp_path, caplog):
+    """As in `diagnose` (sentence 6 of the rules of the judge); a target that is wrong stays so."""
+    path, faulty = tmp_path / "net.onnx", tmp_path / "faulty.py"
+    save_model(mlp(layers=2, width=16, features=8, batch=4, seed=0), path)
+    faulty.write_text("from tensortriage_testing import FaultyEngine as Engine")
+    node = onnx.load(path).graph.node[0].name
+    races, wrong = (
+        EngineSpec.parse(f"script:{faulty},kind={kind},node={node},amount={amount}")
+        for kind, amount in (("nondeterministic", 0.05), ("scale", 1.05))
+    )
+    found = compare(CompareRequest(model=path, reference=races, targets=[EngineSpec.parse("onnxruntime"), wrong]))
+    assert [row.judgement.within for each in found.comparisons for row in each.comparison.rows] == [True, False]
+    assert (found.reference.split(":")[0], found.disagreements) == ("float64", ())
+    assert "gives other results from run to run" in caplog.text

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from tensortriage.compare.judgement.within import is_lost
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.judging import Seen, judge_of
 from tensortriage.diagnose.measurements.outputs import FeedResult
@@ -149,7 +148,7 @@ def rounding_verdict(
 ) -> Conclusion:
     """Return the verdict that no op is to blame, by the rows that allow the outputs' errors."""
     names = tuple(dict.fromkeys(allowed_by))
-    lost = any(map(is_lost, evidence.worst_feed.errors.values()))
+    lost = evidence.worst_feed.lost
     return Conclusion(VerdictKind.ROUNDING, confidence, summary, next=next, allowed_by=names, lost=lost)
 
 

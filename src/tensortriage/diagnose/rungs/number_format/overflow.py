@@ -138,13 +138,13 @@ def beyond_the_format(inv: Investigation, evidence: Evidence, floors: Floors) ->
     outputs = tuple(name for name in evidence.worst_feed.errors if name in floors.target)
     origins = tuple(born(graph, floors.emulated, excess) or silencing(graph, evidence, excess))
     found = Beyond(outputs, excess, origins, frozenset(), floors)
-    if not origins and is_lost(found.worst(floors)) and any(map(is_lost, evidence.worst_feed.errors.values())):
+    if not origins and is_lost(found.worst(floors)) and evidence.worst_feed.lost:
         found = found.with_more(inv, floors, feed, excesses(rows, inv.precision, sums=True))
     if origins:
         kept, left = enough_kept(inv, floors, feed, origins, wide_nodes(graph, excess), outputs)
         found = dataclasses.replace(found, kept=frozenset(kept), floors=left)
     small = vanishing(rows, inv.precision)
-    if not small or not any(map(is_lost, evidence.worst_feed.errors.values())):
+    if not small or not evidence.worst_feed.lost:
         return found
     return found.with_more(inv, floors, feed, small) if is_lost(found.worst(found.floors)) else found
 

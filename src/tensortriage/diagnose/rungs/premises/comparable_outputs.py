@@ -17,7 +17,7 @@ from tensortriage.envelope.explanations import PREDICTED
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.oddities import OddKind, constant_inputs, oddities
+from tensortriage.inputs.oddities import OddKind, oddities
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.search.statistics.repeats import Rate
@@ -93,17 +93,15 @@ def is_silent(inv: Investigation) -> bool:
 @rung(
     "can the reference's outputs prove anything?",
     cost="nothing new",
-    ends=(VerdictKind.COMPARISON_UNSOUND, VerdictKind.INCONCLUSIVE),
+    ends=(VerdictKind.INCONCLUSIVE,),
 )
 def says_nothing(inv: Investigation, _: Evidence) -> Conclusion | None:
     """Agreement with a reference that is empty or constant proves nothing (disagreement would have)."""
-    if not is_silent(inv):
+    if inv.question.tolerance is not None or not is_silent(inv):
         return None
     odd = [found.sentence for found in oddities(inv.question.feeds, inv.model.inputs)]
-    empty = any(not array.size for feed in inv.question.feeds for array in feed.tensors.values())
-    intended = empty or (inv.question.inputs_word == "real" and not constant_inputs(inv.question.feeds))
     return Conclusion(
-        VerdictKind.COMPARISON_UNSOUND if intended else VerdictKind.INCONCLUSIVE,
+        VerdictKind.INCONCLUSIVE,
         SILENT_REFERENCE,
         "every output of the reference is empty or constant on every feed, so that agreement proves nothing: "
         f"give inputs on which the model does something{f' ({odd[0]})' if odd else ''}",

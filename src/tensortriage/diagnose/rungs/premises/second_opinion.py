@@ -67,8 +67,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
     unseen = inv.golden.are_outputs_alone(evidence.feed)
     if unseen and (kept := _keeps_state(inv, worst)):
         return kept
-    if moved := _contradicts_itself(inv, worst):
-        words = f"{inv.question.reference} gives other results from run to run, output '{first}' by {moved}"
+    if words := _contradicts_itself(inv, worst):
         inv.record.answered(QUESTION, f"no: {words}; float64 takes its place")
         exact = inv.about(dataclasses.replace(inv.question, reference=CORRECTLY_ROUNDED))
         again = _judged_again(exact, evidence)
@@ -119,14 +118,32 @@ def _judged_again(inv: Investigation, evidence: Evidence) -> tuple[FeedResult, .
     return tuple(judge(inv, each.feed, deployed(inv, each.feed), floors) for each in evidence.results)
 
 
+def unsteady(inv: Investigation, feed: Feed) -> str:
+    """Return why an engine, reference and target of the investigation, gives way to float64 on a feed; or nothing.
+
+    Not where it is steady, nor where it keeps state between runs: then it is wrong.
+
+    Raises:
+        EngineError: When it fails.
+        Unsound: When its outputs differ in shape from run to run.
+    """
+    result = judge(inv, feed, deployed(inv, feed), output_floors(inv))
+    outside = outside_envelope(result.floors, list(result.metrics))
+    words = _contradicts_itself(inv, result) if outside else ""
+    return "" if words and inv.golden.are_outputs_alone(feed) and _keeps_state(inv, result) else words
+
+
 def _contradicts_itself(inv: Investigation, worst: FeedResult) -> str:
-    """Return how far the reference's own results differ from run to run, in words; empty where that is rounding."""
+    """Return how far the reference's results differ from run to run, in words; empty where that is rounding."""
     try:
         seen = repeated(inv.about(dataclasses.replace(inv.question, target=inv.question.reference)), worst)
     except EngineError:
         return ""
-    beyond = [error for name, error in seen.moved.items() if not within_fp32(error, worst.floors.fp32.get(name, 0.0))]
-    return error_size(max(beyond)) if beyond else ""
+    floors = worst.floors.fp32
+    beyond = {name: error for name, error in seen.moved.items() if not within_fp32(error, floors.get(name, 0.0))}
+    most = max(beyond, key=lambda name: beyond[name], default="")
+    words = f"{inv.question.reference} gives other results from run to run, output '{most}' by "
+    return words + error_size(beyond[most]) if beyond else ""
 
 
 def _sides(opinion: Opinion) -> str:
