@@ -2,8 +2,8 @@
 
 Rounding leaves a number about half a step from its original. Packers make few mistakes besides: zero points that are
 moved, halves of bytes in each other's place, numbers with a sign kept as ones without, scales in another order or
-unit. Each is tried on what is stored, next to every constant of the original's that has the shape; the one that brings
-all numbers back is what was done.
+unit, or one block further on. Each is tried on what is stored, next to every constant of the original's that has the
+shape; the one that brings all numbers back is what was done.
 """
 
 import dataclasses
@@ -18,6 +18,9 @@ _ROUNDED = 0.25
 rounding move numbers further (as of `tensortriage.model.similarity.correspondence`)."""
 _BROUGHT_BACK = 4.0
 """By so much another reading has to lower the mean square."""
+_NEAREST, _HALVED = 1.2 / 12.0, 2.0
+"""Mean square in steps of a weight that is rounded to nearest, and by how much its blocks' own scales have to lower it:
+those of its neighbours are alike, and right integers are never nearer by them."""
 _ROWS = 64
 """Rows by which a constant of the original is recognized."""
 _LIKE = 0.05
@@ -94,6 +97,8 @@ def wrong_blocks(weight: StoredBlocks, originals: Iterable[np.ndarray]) -> Block
     chosen = np.unique(np.linspace(0, len(weight.numbers) - 1, _ROWS).astype(int))
     found: list[tuple[float, np.ndarray]] = []
     for was in originals:
+        if (displaced := _displaced(weight, was, chosen)) is not None:
+            return displaced
         if weight.rows(chosen).off(was[chosen]) <= _ROUNDED:
             words, right = _moved(weight, was)  # few blocks may be wrong
             return BlocksRead(words, right) if words else None
@@ -104,6 +109,23 @@ def wrong_blocks(weight: StoredBlocks, originals: Iterable[np.ndarray]) -> Block
         return None
     was = min(found, key=lambda each: each[0])[1]
     return next(_brought_back(weight, was), None)
+
+
+def _displaced(weight: StoredBlocks, was: np.ndarray, chosen: np.ndarray) -> BlocksRead | None:
+    """Return a weight whose scales, perhaps with zero points, are those of neighbouring blocks; of an original."""
+    before = weight.rows(chosen).off(was[chosen])
+    if before <= _HALVED * _NEAREST or (weight.scale == weight.scale.flat[0]).all():
+        return None
+    for names in (("scale",), ("scale", "zero")) if (weight.zero != weight.zero.flat[0]).any() else (("scale",),):
+        for axis, place in ((1, "block"), (0, "row"), (None, "block, row by row,")):
+            for step, side in ((-1, "before"), (1, "behind")):
+                rolled = {name: np.roll(getattr(weight, name), step, axis) for name in names}
+                right = dataclasses.replace(weight, **rolled)
+                after = right.rows(chosen).off(was[chosen])
+                if after <= _NEAREST and before >= _HALVED * after:
+                    what = "scales and zero points" if len(names) > 1 else "scales"
+                    return BlocksRead(f"has the {what} of the {place} {side} each", right)
+    return None
 
 
 def _brought_back(weight: StoredBlocks, was: np.ndarray, chosen: np.ndarray | None = None) -> Iterator[BlocksRead]:

@@ -50,6 +50,12 @@ WRONG = {
     "has its scales in another order (row by row for block by block, or the other way round)": dataclasses.replace(
         SOUND, scale=SOUND.scale.T.reshape(SOUND.scale.shape)
     ),
+    "has the scales of the block before each": dataclasses.replace(SIGNED, scale=np.roll(SIGNED.scale, 1, 1)),
+    "has the scales of the row behind each": dataclasses.replace(SIGNED, scale=np.roll(SIGNED.scale, -1, 0)),
+    "has the scales of the block, row by row, before each": dataclasses.replace(SIGNED, scale=np.roll(SIGNED.scale, 1)),
+    "has the scales and zero points of the block before each": dataclasses.replace(
+        SOUND, scale=np.roll(SOUND.scale, 1, 1), zero=np.roll(SOUND.zero, 1, 1)
+    ),
     "has scales that are 2.01 times too large": dataclasses.replace(SOUND, scale=SOUND.scale * 2),
 }
 
@@ -59,7 +65,7 @@ def test_what_was_done_is_told_and_put_right(words):
     read = wrong_blocks(WRONG[words], [OTHER, WEIGHT])
     assert read is not None
     assert read.words == words
-    right = SIGNED if "ones with" in words and "without a sign" in words else SOUND
+    right = SIGNED if WRONG[words].is_signed else SOUND
     np.testing.assert_allclose(read.right.real(), right.real(), rtol=0.02, atol=0.02)
 
 
