@@ -13,6 +13,7 @@ from tensortriage.model.sdk import array_of
 from tensortriage_meanings.calls import formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 from tensortriage_meanings.table.integers import IN_FLOAT32, IN_RANGE, INTEGERS
+from tensortriage_meanings.table.variances import unbiased
 
 Condition = Callable[[MeantNode], bool]
 
@@ -110,32 +111,6 @@ def _by_batch(site: MeantNode) -> Iterator[Meaning]:
         "gg = Reshape(i1, c) bb = Reshape(i2, c) r = Mul(n, gg) y = Add(r, bb) }",
         since=18,
         cure="put the network into evaluation mode (model.eval()) before it is run or exported" if stored else "",
-    )
-
-
-def _unbiased(site: MeantNode) -> Iterator[Meaning]:
-    """Yield a mean of squares that is divided by one less than their number."""
-    square = site.made_by("Mul", "Pow")
-    shape, made = site.shape(), site.made()
-    if (
-        square is None
-        or shape is None
-        or made is None
-        or (square.op_type == "Mul" and square.inputs[0] is not square.inputs[1])
-    ):
-        return
-    count = int(np.prod(shape)) // max(int(np.prod(made)), 1)
-    if count < 2:
-        return
-    settings = f"<axes={list(site.attribute('axes') or ())}, keepdims={site.attribute('keepdims')}>"
-    if site.takes("axes") is False:
-        settings = f"<keepdims={site.attribute('keepdims')}>"
-    operands = ", ".join(f"v{i}" for i in range(len(site.node.inputs)))
-    yield Meaning(
-        f"the variance were divided by {count - 1}, one less than there are numbers (unbiased), not by {count}",
-        body=f"({operands}) => (y) {{ m = {site.op_type}{settings}({operands}) "
-        f"f0 = Constant<value_float={count / (count - 1)}>() f = CastLike(f0, m) y = Mul(m, f) }}",
-        cure="give the same correction on both sides (unbiased, ddof)",
     )
 
 
@@ -296,5 +271,5 @@ BODIES: tuple[MeaningRow, ...] = (
         when=_floating,
     ),
     MeaningRow(("BatchNormalization", "InstanceNormalization"), _by_batch),
-    MeaningRow(("ReduceMean",), _unbiased),
+    MeaningRow(("ReduceMean", "Div", "Mul", "Sub"), unbiased),
 )
