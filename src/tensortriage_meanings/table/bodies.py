@@ -13,7 +13,7 @@ from tensortriage.model.sdk import array_of
 from tensortriage_meanings.calls import formal
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 from tensortriage_meanings.table.integers import IN_FLOAT32, IN_RANGE, INTEGERS
-from tensortriage_meanings.table.variances import unbiased
+from tensortriage_meanings.variances import unbiased
 
 Condition = Callable[[MeantNode], bool]
 

@@ -320,8 +320,8 @@ class _Comparing:
     def _exact(self, feed: Feed, values: Sequence[str], judged: Mapping[str, Judgement]) -> Participant | None:
         """Return what takes the place of a reference that contradicts itself, where it is asked about."""
         disputed = any(each.feed == feed.name for each in self.judge.found)
-        asked = disputed or any(not each.within for each in judged.values())
-        if self.request.tolerances or self.request.postprocess or not asked:
+        doubted = disputed or any(not each.within for each in judged.values())
+        if self.request.tolerances or self.request.postprocess or not doubted:
             return None
         assert self.reference is not None
         exact = exact_in_place_of(self.reference, feed, self.lab)
