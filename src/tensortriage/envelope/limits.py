@@ -159,7 +159,8 @@ def half_at_most(limit: Limit) -> Limit:
     """Return a limit that lets no more than half of the signal go."""
     if not limit.error > LOST:  # a NaN, which allows nothing, stays so
         return limit
-    return Limit(LOST, limit.basis if limit.basis is Basis.NOISE else Basis.LOST, limit.by, limit.noise)
+    kept = limit.basis in (Basis.NOISE, Basis.HARDWARE)
+    return Limit(LOST, limit.basis if kept else Basis.LOST, limit.by, limit.noise)
 
 
 def judged_by(limit: Limit, figure: Metrics, *, format_name: str = "") -> Judgement:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tensortriage.compare.reference_checks import is_constant
 from tensortriage.diagnose.measurements.guilty_passes import guilty_passes
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
-from tensortriage.diagnose.state.confidence import OBSERVED
+from tensortriage.diagnose.state.confidence import OBSERVED, SILENT_REFERENCE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.base import LIMIT_REACHED
@@ -18,6 +19,7 @@ from tensortriage.engines.capabilities import NamesPasses, OffersLadder, VariesB
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError, EngineMissing, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.oddities import oddities
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.analyses.refused_node import Refused
 from tensortriage.runs.outcome import Outcome, OutcomeKind
@@ -199,3 +201,27 @@ def runs_vary(inv: Investigation) -> bool:
     """Return whether two runs of one build of the target may differ, as far as the engine reports it."""
     engine = resolve(inv.question.target).engine
     return not isinstance(engine, VariesBuilds) or engine.runs_vary(inv.question.target.options)
+
+
+def is_silent(inv: Investigation) -> bool:
+    """Return whether every output of the reference is empty or constant on every feed."""
+    for feed in inv.question.feeds:
+        golden = inv.golden.outputs(feed)
+        outputs = [golden[spec.name] for spec in inv.model.outputs if spec.name in golden]
+        if not outputs or not all(map(is_constant, outputs)):
+            return False
+    return True
+
+
+def silent(inv: Investigation) -> Conclusion | None:
+    """Return the verdict on outputs of a reference by which nothing can be proved; None for others."""
+    if inv.question.tolerance is not None or not is_silent(inv):
+        return None
+    odd = [found.sentence for found in oddities(inv.question.feeds, inv.model.inputs)]
+    return Conclusion(
+        VerdictKind.INCONCLUSIVE,
+        SILENT_REFERENCE,
+        "every output of the reference is empty or constant on every feed, so that agreement proves nothing: "
+        f"give inputs on which the model does something{f' ({odd[0]})' if odd else ''}",
+        next=[triage_command(inv.question, "inspect data")] if inv.question.input_paths else [],
+    )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.judging import Seen, judge_of
 from tensortriage.diagnose.measurements.outputs import FeedResult
+from tensortriage.diagnose.measurements.soundness import silent
 from tensortriage.diagnose.measurements.suggested_commands import layers_command
 from tensortriage.diagnose.rungs.rung import Answer
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN, Confidence
@@ -146,10 +147,10 @@ def rounding_verdict(
     summary: str,
     next: Sequence[str],
 ) -> Conclusion:
-    """Return the verdict that no op is to blame, by the rows that allow the outputs' errors."""
-    names = tuple(dict.fromkeys(allowed_by))
-    lost = evidence.worst_feed.lost
-    return Conclusion(VerdictKind.ROUNDING, confidence, summary, next=next, allowed_by=names, lost=lost)
+    """Return the verdict that no op is to blame, by the rows that allow the outputs' errors, if these say anything."""
+    names, lost = tuple(dict.fromkeys(allowed_by)), evidence.worst_feed.lost
+    said = Conclusion(VerdictKind.ROUNDING, confidence, summary, next=next, allowed_by=names, lost=lost)
+    return said if lost else silent(inv) or said  # outputs of one value, but for rounding, say nothing
 
 
 def in_words(inv: Investigation, freedoms: Sequence[Explanation]) -> str:

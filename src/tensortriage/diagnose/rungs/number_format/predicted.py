@@ -34,7 +34,7 @@ from tensortriage.values.text import error_size
     reads=("results", "floors", "ranges", "in_context", "in_context_moved"),
     gives=("rounded", "wrong_together"),
     cost="nothing new",
-    ends=(VerdictKind.ROUNDING,),
+    ends=(VerdictKind.ROUNDING, VerdictKind.INCONCLUSIVE),
 )
 def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     """Does rounding to the requested format alone explain the error at the outputs?"""

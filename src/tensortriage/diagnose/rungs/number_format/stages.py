@@ -31,7 +31,7 @@ from tensortriage.envelope.judge import AMPLIFIED as AMPLIFICATION
 from tensortriage.envelope.judge import BY_CHANCE, BY_OPS, EVERYWHERE, EXPECTED, INTEGERS, Stage
 from tensortriage.values.text import error_size
 
-stage_rung = functools.partial(rung, ends=(VerdictKind.ROUNDING,))
+stage_rung = functools.partial(rung, ends=(VerdictKind.ROUNDING, VerdictKind.INCONCLUSIVE))
 TAKEN = "is the error a freedom of the hardware?"
 HEALTHY_ALONE = "every op in isolation is as close as on a healthy engine"
 

@@ -2,15 +2,15 @@
 
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import is_noise
-from tensortriage.compare.reference_checks import has_nan, is_constant
+from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
 from tensortriage.diagnose.measurements.nonfinite_values.own_nan import nan_of_reference
 from tensortriage.diagnose.measurements.outputs import OutputFigures, Unsound, deployed, judge, output_floors
-from tensortriage.diagnose.measurements.soundness import WORDS, failed
+from tensortriage.diagnose.measurements.soundness import WORDS, failed, is_silent, silent
 from tensortriage.diagnose.rungs.premises.made_up_anew import made_up_anew
 from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.confidence import IN_ANOTHER_LAYOUT, OBSERVED, SILENT_REFERENCE
+from tensortriage.diagnose.state.confidence import IN_ANOTHER_LAYOUT, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.explanations import PREDICTED
@@ -80,16 +80,6 @@ def reference_is_sound(inv: Investigation, _: Evidence) -> Answer | Conclusion |
     return None
 
 
-def is_silent(inv: Investigation) -> bool:
-    """Return whether every output of the reference is empty or constant on every feed."""
-    for feed in inv.question.feeds:
-        golden = inv.golden.outputs(feed)
-        outputs = [golden[spec.name] for spec in inv.model.outputs if spec.name in golden]
-        if not outputs or not all(map(is_constant, outputs)):
-            return False
-    return True
-
-
 @rung(
     "can the reference's outputs prove anything?",
     cost="nothing new",
@@ -97,16 +87,7 @@ def is_silent(inv: Investigation) -> bool:
 )
 def says_nothing(inv: Investigation, _: Evidence) -> Conclusion | None:
     """Agreement with a reference that is empty or constant proves nothing (disagreement would have)."""
-    if inv.question.tolerance is not None or not is_silent(inv):
-        return None
-    odd = [found.sentence for found in oddities(inv.question.feeds, inv.model.inputs)]
-    return Conclusion(
-        VerdictKind.INCONCLUSIVE,
-        SILENT_REFERENCE,
-        "every output of the reference is empty or constant on every feed, so that agreement proves nothing: "
-        f"give inputs on which the model does something{f' ({odd[0]})' if odd else ''}",
-        next=[triage_command(inv.question, "inspect data")] if inv.question.input_paths else [],
-    )
+    return silent(inv)
 
 
 @rung(
