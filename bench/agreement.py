@@ -156,7 +156,7 @@ def diagnosed(question: Question, folder: Path) -> tuple[int, str, str]:
         ))  # fmt: skip
     except TriageError as error:
         return error.exit_code, f"error[{error.slug}]", error.message
-    return found.kind.exit_code, found.verdict, found.summary
+    return found.exit_code, found.verdict, found.summary
 
 
 def file_line(name: str) -> dict[str, object]:

@@ -31,18 +31,6 @@ class Engine:
         return c
 """
 
-REPLAY = """
-import numpy as np
-
-
-class Engine:
-    def compile(self, model, options):
-        return self
-
-    def run(self, feed):
-        return dict(np.load("SAVED"))
-"""
-
 FAULTY = "from tensortriage_testing import FaultyEngine as Engine\n"
 
 
@@ -53,7 +41,7 @@ class Made:
     Attributes:
         model: ONNX file.
         feeds: File of the feed; None where it is to be made up.
-        target: Spec of the target; of saved outputs, a script that replays them.
+        target: Spec of the target; of saved outputs, a script that makes them.
         reference: Spec of the reference; empty for the usual one.
         target_model: Another file that the target runs.
         saved: Saved outputs in place of the target, for `run`.
@@ -98,7 +86,6 @@ def made(name: str, folder: Path) -> Made:
         scope = {"c": _outputs(proto, feed), "np": np}
         exec(change, scope)  # the table's own words
         np.savez(folder / "saved.npz", **scope["c"])
-        (folder / "target.py").write_text(REPLAY.replace("SAVED", str(folder / "saved.npz")))
     if spec in ("file", "int8"):
         file = quantized(proto, feed) if spec == "int8" else proto
         stored = {each.name: each for each in file.graph.initializer}
