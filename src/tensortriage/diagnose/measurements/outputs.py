@@ -8,7 +8,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import UNEQUAL, error_of, measure_of, ratio_of
-from tensortriage.compare.judgement.within import beyond_any_share, is_gone, within_limit
+from tensortriage.compare.judgement.within import beyond_any_share, is_gone, is_lost, within_limit
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.compare.patterns.stored_type import stored_type
@@ -163,10 +163,9 @@ class FeedResult:
             whole: Whether parts of outputs are left out.
         """
         left = {name: self.errors[name] for name in (self.metrics if whole else self.errors)}
-        gone = {name: is_gone(self.figures[name], error) for name, error in left.items()}
         name = max(
             left,
-            key=lambda n: (not self.within[n], gone[n], ratio_of(left[n], self.floors.fp32.get(n)) or 0.0),
+            key=lambda n: (not self.within[n], is_lost(left[n]), ratio_of(left[n], self.floors.fp32.get(n)) or 0.0),
         )
         return name, self.errors[name], ratio_of(self.errors[name], self.floors.fp32.get(name)) or 0.0
 

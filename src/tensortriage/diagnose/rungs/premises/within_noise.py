@@ -4,7 +4,7 @@ Made-up data are then generated again (`made_up_anew`). The user's own stay: the
 named, and an output that is lost, as when rounding tips a number that is cast to an integer, is lost.
 """
 
-from tensortriage.compare.judgement.within import is_gone, is_noise, within_limit
+from tensortriage.compare.judgement.within import is_lost, is_noise, within_limit
 from tensortriage.diagnose.measurements.amplifier import amplifier
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.judging import Seen
@@ -50,8 +50,7 @@ def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         floor=floor,
         wrong_alone=guilty,
     )
-    figure = result.figures[output]
-    lost = is_gone(figure, error) and not guilty and not result.floors.in_fp32(output).drowns(figure)
+    lost = is_lost(error) and not guilty and not result.floors.in_fp32(output).drowns(result.figures[output])
     words = f"{inv.question.target} {result.in_words(output)}"
     healthy = "every op in isolation is as close as on a healthy engine" if alone is not None else (
         f"the ops could not be run alone: {seen.refused}"
@@ -75,4 +74,4 @@ def _acquitted_by_noise(result: FeedResult, name: str) -> bool:
     """Return whether an output passes though its floor is no limit, or though half of its signal is gone."""
     error, floor = result.errors[name], result.floors.fp32.get(name, 0.0)
     passes = result.within[name] and not within_limit(error, ROUNDED_ONCE)
-    return passes and (is_noise(floor) or is_gone(result.figures[name], error))
+    return passes and (is_noise(floor) or is_lost(error))
