@@ -7,10 +7,10 @@ import onnx
 from onnx import helper, numpy_helper
 
 from acceptance.case import FINE, Case, fine
+from acceptance.engines import scripted
 from acceptance.feeds import TRAINED
 from acceptance.files import ORT, _quantized
 from acceptance.networks import GRATINGS, data, gratings, pictures, saved, stored
-from acceptance.numbers import scripted
 
 CHANGED = ("model-changed",)
 
@@ -172,8 +172,10 @@ def constant_beyond(folder: Path) -> list[str]:
         slot = Mod(wide, buckets)
     }"""
     arrays = {"prime": np.array(11_400_714_819), "buckets": np.array(1009)}
-    edit = ("from onnx import numpy_helper as h\n        for t in model.graph.initializer:\n"
-            "            t.CopyFrom(h.from_array(np.clip(h.to_array(t), -2**31, 2**31 - 1), t.name))")  # fmt: skip
+    edit = (
+        "from onnx import numpy_helper as h\n        for t in model.graph.initializer:\n"
+        "            t.CopyFrom(h.from_array(np.clip(h.to_array(t), -2**31, 2**31 - 1), t.name))"
+    )
     words = data(folder, ids=_r(72).integers(0, 5000, 64))
     return [saved(folder, text, arrays), *words, "--target", scripted(folder, edit=edit)]
 
@@ -226,17 +228,53 @@ CASES = (
     Case("checkpoint", 6, checkpoint, CHANGED, 1, ("checkpoint|weights differ",)),
     Case("opset-softmax", 6, lambda f: _raised(f, "Softmax", "<axis=1>"), CHANGED, 1, ("opset", "Softmax")),
     Case("opset-logsoftmax", 6, lambda f: _raised(f, "LogSoftmax", ""), CHANGED, 1, ("opset", "LogSoftmax")),
-    Case("clipped-biases", 6, clipped_biases, ("model-changed", "quantization"), 1, ("bias|b3", "int32|2147483647|2.31|clip|cut")),
+    Case(
+        "clipped-biases",
+        6,
+        clipped_biases,
+        ("model-changed", "quantization"),
+        1,
+        ("bias|b3", "int32|2147483647|2.31|clip|cut"),
+    ),
     Case("rows-of-batch", 6, rows_of_batch, CHANGED, 1, ("row|batch|first axis",)),
-    Case("resize-nearest", 6, lambda f: _resized(f, "nearest", Resize__nearest_mode="ceil"), CHANGED, 1, ("nearest_mode",), culprit="Resize"),
-    Case("resize-grid", 6, lambda f: _resized(f, "linear", Resize__coordinate_transformation_mode="pytorch_half_pixel"), CHANGED, 1,
-         ("coordinate_transformation_mode",), culprit="Resize"),
+    Case(
+        "resize-nearest",
+        6,
+        lambda f: _resized(f, "nearest", Resize__nearest_mode="ceil"),
+        CHANGED,
+        1,
+        ("nearest_mode",),
+        culprit="Resize",
+    ),
+    Case(
+        "resize-grid",
+        6,
+        lambda f: _resized(f, "linear", Resize__coordinate_transformation_mode="pytorch_half_pixel"),
+        CHANGED,
+        1,
+        ("coordinate_transformation_mode",),
+        culprit="Resize",
+    ),
     Case("epsilon", 6, epsilon, CHANGED, 1, ("epsilon",), culprit="LayerNorm"),
     Case("exchanged-weights", 6, exchanged, CHANGED, 1, ("w_key|w_query|another node|exchang|swap",)),
-    Case("wrapped-sums", 6, wrapped_sums, ("local-fault", "comparison-unsound", "inconclusive"), None, ("int32|2.31|2.32|32 bits|wrap",)),
-    Case("constant-beyond", 6, constant_beyond, ("local-fault", "comparison-unsound", "model-changed"), 1, ("int32|2.31|2147483647|32 bits",)),
+    Case(
+        "wrapped-sums",
+        6,
+        wrapped_sums,
+        ("local-fault", "comparison-unsound", "inconclusive"),
+        None,
+        ("int32|2.31|2.32|32 bits|wrap",),
+    ),
+    Case(
+        "constant-beyond",
+        6,
+        constant_beyond,
+        ("local-fault", "comparison-unsound", "model-changed"),
+        1,
+        ("int32|2.31|2147483647|32 bits",),
+    ),
     fine("argmax-ties", 6, argmax_ties),
     fine("cast-ties", 6, cast_ties),
     Case("sweep-beside-torch", 6, sweep_beside_torch, (*FINE, ""), None, ("sweep|shape|batch",), same_as_run=False),
     Case("merged-relus", 6, merged_relus, ("",), 0, (), ("recalibrate",), same_as_run=False),
-)  # fmt: skip
+)

@@ -45,8 +45,10 @@ def rates(folder: Path) -> list[str]:
     def branch(name: str, width: int, seed: int) -> onnx.GraphProto:
         w = onnx.numpy_helper.from_array(_r(seed).normal(0, 0.1, (width, 3)).astype(np.float32), f"w_{name}")
         shape = onnx.numpy_helper.from_array(np.array([-1, width]), f"s_{name}")
-        nodes = [helper.make_node("Reshape", ["wave", f"s_{name}"], [f"r_{name}"], name=f"/Reshape_{name}"),
-                 helper.make_node("MatMul", [f"r_{name}", f"w_{name}"], [f"y_{name}"], name=f"/MatMul_{name}")]  # fmt: skip
+        nodes = [
+            helper.make_node("Reshape", ["wave", f"s_{name}"], [f"r_{name}"], name=f"/Reshape_{name}"),
+            helper.make_node("MatMul", [f"r_{name}", f"w_{name}"], [f"y_{name}"], name=f"/MatMul_{name}"),
+        ]
         return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(f"y_{name}", 1, None)], [w, shape])
 
     constants = [onnx.numpy_helper.from_array(np.array(v), f"rate{v}") for v in (22050, 44100)]
@@ -54,12 +56,23 @@ def rates(folder: Path) -> list[str]:
     inner = helper.make_node(
         "If", ["is44"], ["y_inner"], name="/If_44", then_branch=branch("high", 640, 2), else_branch=other
     )
-    rest = helper.make_graph([helper.make_node("Equal", ["rate", "rate44100"], ["is44"], name="/Equal_44"), inner], "rest", [],
-                             [helper.make_tensor_value_info("y_inner", 1, None)])  # fmt: skip
-    nodes = [helper.make_node("Equal", ["rate", "rate22050"], ["is22"], name="/Equal_22"),
-             helper.make_node("If", ["is22"], ["y"], name="/If_22", then_branch=branch("low", 480, 1), else_branch=rest)]  # fmt: skip
-    graph = helper.make_graph(nodes, "rates", [helper.make_tensor_value_info("wave", 1, ["n"]), helper.make_tensor_value_info("rate", 7, [])],
-                              [helper.make_tensor_value_info("y", 1, None)], constants)  # fmt: skip
+    rest = helper.make_graph(
+        [helper.make_node("Equal", ["rate", "rate44100"], ["is44"], name="/Equal_44"), inner],
+        "rest",
+        [],
+        [helper.make_tensor_value_info("y_inner", 1, None)],
+    )
+    nodes = [
+        helper.make_node("Equal", ["rate", "rate22050"], ["is22"], name="/Equal_22"),
+        helper.make_node("If", ["is22"], ["y"], name="/If_22", then_branch=branch("low", 480, 1), else_branch=rest),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "rates",
+        [helper.make_tensor_value_info("wave", 1, ["n"]), helper.make_tensor_value_info("rate", 7, [])],
+        [helper.make_tensor_value_info("y", 1, None)],
+        constants,
+    )
     return [stored(folder, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)), *ORT]
 
 

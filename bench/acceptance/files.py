@@ -35,11 +35,18 @@ class _Reader:
 def _static(
     folder: Path, model: str, feeds: list[Mapping[str, np.ndarray]], activations: str, weights: str, **options: object
 ) -> str:
-    from onnxruntime import quantization as q  # noqa: PLC0415
+    from onnxruntime import quantization as q
 
     path, form = str(folder / "int8.onnx"), options.pop("form", "QDQ")
-    q.quantize_static(model, path, _Reader(feeds), quant_format=getattr(q.QuantFormat, str(form)),
-                      activation_type=getattr(q.QuantType, activations), weight_type=getattr(q.QuantType, weights), **options)  # fmt: skip
+    q.quantize_static(
+        model,
+        path,
+        _Reader(feeds),
+        quant_format=getattr(q.QuantFormat, str(form)),
+        activation_type=getattr(q.QuantType, activations),
+        weight_type=getattr(q.QuantType, weights),
+        **options,
+    )
     return path
 
 
@@ -56,7 +63,7 @@ def _quantized(
 
 
 def _dynamic(folder: Path, weights: str) -> list[str]:
-    from onnxruntime import quantization as q  # noqa: PLC0415
+    from onnxruntime import quantization as q
 
     r, path = np.random.default_rng(51), str(folder / "int8.onnx")
     text = """mlp (float[b,48] x) => (float[b,5] y) {
@@ -76,8 +83,8 @@ def _dynamic(folder: Path, weights: str) -> list[str]:
 
 
 def _four_bits(folder: Path, form: str) -> list[str]:
-    from onnxruntime.quantization import QuantFormat  # noqa: PLC0415
-    from onnxruntime.quantization import matmul_nbits_quantizer as n  # noqa: PLC0415
+    from onnxruntime.quantization import QuantFormat
+    from onnxruntime.quantization import matmul_nbits_quantizer as n
 
     r = np.random.default_rng(52)
     text = """wide (float[b,t,96] x) => (float[b,t,96] y) {
@@ -121,15 +128,22 @@ def _bright(folder: Path, *, alone: tuple[str, ...] = (), weights: str = "QInt8"
     return [file, *feed, *alone] if alone else [model, *feed, "--target-model", file, *ORT]
 
 
-def _openvino(folder: Path, edit: Callable[[ElementTree.Element, bytearray], None] | None = None, *,
-              half: bool = False, nncf: bool = False) -> list[str]:  # fmt: skip
+def _openvino(
+    folder: Path,
+    edit: Callable[[ElementTree.Element, bytearray], None] | None = None,
+    *,
+    half: bool = False,
+    nncf: bool = False,
+) -> list[str]:
     """Convert the gratings by ovc, or NNCF, edit the file, and ask about it."""
     model, feed = _floats(folder)
     path = folder / "model.xml"
     if nncf:
         np.save(folder / "calibration.npy", pictures(40, 5)[0])
-        code = (f"import nncf, numpy as np, openvino as ov\nimages = np.load({str(folder / 'calibration.npy')!r})[:, None]\n"
-                f"ov.save_model(nncf.quantize(ov.convert_model({model!r}), nncf.Dataset(images)), {str(path)!r})")  # fmt: skip
+        code = (
+            f"import nncf, numpy as np, openvino as ov\nimages = np.load('{folder}/calibration.npy')[:, None]\n"
+            f"ov.save_model(nncf.quantize(ov.convert_model({model!r}), nncf.Dataset(images)), {str(path)!r})"
+        )
         subprocess.run([str(NNCF_PYTHON.absolute()), "-c", code], check=True, capture_output=True)
     else:
         code = (
@@ -222,8 +236,15 @@ CASES = (
     Case("points-of-shape-one-avx2", 3, _points_of_shape_one, (*FINE, "quantization"), None, without_vnni=True),
     Case("bright-avx2", 3, _bright, ("quantization",), 1, CUT, without_vnni=True),
     Case("bright-alone-avx2", 3, lambda f: _bright(f, alone=ORT), ("quantization",), 1, CUT, without_vnni=True),
-    Case("bright-qoperator-avx2", 3, lambda f: _bright(f, alone=ORT, form="QOperator"), (*FINE, "quantization"), None,
-         never=("wrong at QLinearConv",), without_vnni=True),
+    Case(
+        "bright-qoperator-avx2",
+        3,
+        lambda f: _bright(f, alone=ORT, form="QOperator"),
+        (*FINE, "quantization"),
+        None,
+        never=("wrong at QLinearConv",),
+        without_vnni=True,
+    ),
     fine("bright-7-bits-avx2", 3, lambda f: _bright(f, reduce_range=True), without_vnni=True),
     fine("bright-u8u8-avx2", 3, lambda f: _bright(f, weights="QUInt8"), without_vnni=True),
     fine("ir", 5, _openvino),
@@ -232,8 +253,39 @@ CASES = (
     fine("ir-trained-half", 5, trained_in_half),
     Case("ir-weight", 5, lambda f: _openvino(f, _weight), CHANGED, 1, ("w2|Conv_c2",), culprit="c2"),
     Case("ir-half-weight", 5, lambda f: _openvino(f, _weight, half=True), CHANGED, 1, ("w2|Conv_c2",), culprit="c2"),
-    Case("ir-softmax-axis", 5, lambda f: _openvino(f, _attribute("SoftMax", axis="0")), CHANGED, 1, ("axis",), culprit="scores"),
-    Case("ir-pads", 5, lambda f: _openvino(f, _attribute("Convolution", pads_begin="0, 0", pads_end="2, 2")), CHANGED, 1, ("pad",), culprit="c3"),
-    Case("ir-edge", 5, lambda f: _openvino(f, _swapped), CHANGED, 1, ("Sub|order|operand|swap|exchang",), culprit="_d|Sub"),
-    Case("ir-range", 5, lambda f: _openvino(f, _range, nncf=True), ("model-changed", "quantization"), 1, ("range|scale|quantiz",)),
-)  # fmt: skip
+    Case(
+        "ir-softmax-axis",
+        5,
+        lambda f: _openvino(f, _attribute("SoftMax", axis="0")),
+        CHANGED,
+        1,
+        ("axis",),
+        culprit="scores",
+    ),
+    Case(
+        "ir-pads",
+        5,
+        lambda f: _openvino(f, _attribute("Convolution", pads_begin="0, 0", pads_end="2, 2")),
+        CHANGED,
+        1,
+        ("pad",),
+        culprit="c3",
+    ),
+    Case(
+        "ir-edge",
+        5,
+        lambda f: _openvino(f, _swapped),
+        CHANGED,
+        1,
+        ("Sub|order|operand|swap|exchang",),
+        culprit="_d|Sub",
+    ),
+    Case(
+        "ir-range",
+        5,
+        lambda f: _openvino(f, _range, nncf=True),
+        ("model-changed", "quantization"),
+        1,
+        ("range|scale|quantiz",),
+    ),
+)

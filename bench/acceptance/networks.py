@@ -68,7 +68,7 @@ def pictures(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def gratings() -> dict[str, np.ndarray]:
     """Return weights of GRATINGS: random features, and a last layer fitted to 400 pictures by least squares."""
-    import onnxruntime  # noqa: PLC0415 - cases that need no engine do not load it
+    import onnxruntime
 
     random = np.random.default_rng(23)
 

@@ -238,112 +238,41 @@ def _chaos(folder: Path, rounds: int, *, real: bool) -> list[str]:
     return [model, *feed, "--target", "openvino:precision=fp32"]
 
 
-RESIDUAL = """residual (float[b,3,20,20] x) => (float[b,10] y) {
-    a0 = Conv<kernel_shape=[3,3], pads=[1,1,1,1]>(x, w0)
-    r0 = Relu(a0)
-    a1 = Conv<kernel_shape=[3,3], pads=[1,1,1,1]>(r0, w1)
-    r1 = Relu(a1)
-    a2 = Conv<kernel_shape=[3,3], pads=[1,1,1,1]>(r1, w2)
-    j = Add(a2, r0)
-    r2 = Relu(j)
-    a3 = Conv<kernel_shape=[3,3], pads=[1,1,1,1]>(r2, w3)
-    r3 = Relu(a3)
-    pool = GlobalAveragePool(r3)
-    flat = Flatten(pool)
-    y = MatMul(flat, w)
-}"""
-
-
-def _residual(folder: Path, fault: str) -> list[str]:
-    r = _random(15)
-    arrays = {"w0": r.normal(0, 0.3, (16, 3, 3, 3)), "w": r.normal(0, 0.3, (16, 10))}
-    arrays |= {f"w{i}": r.normal(0, np.sqrt(2 / 144), (16, 16, 3, 3)) for i in (1, 2, 3)}
-    script = folder / "gpu.py"
-    script.write_text("from tensortriage_testing import SimulatedAccelerator as Engine\n")
-    target = f"script:{script},precision=tf32,hardware=gpu{fault}"
-    x = _f32(r.uniform(0, 1, (2, 3, 20, 20)))
-    return [saved(folder, RESIDUAL, arrays), *data(folder, x=x), "--target", target]
-
-
-SCRIPT = """import numpy as np
-import onnx
-import onnxruntime
-
-class Session:
-    def __init__(self, model):
-        self.session = onnxruntime.InferenceSession(model.SerializeToString())
-        self.random = np.random.default_rng()
-
-    def run(self, feed):
-        names = [o.name for o in self.session.get_outputs()]
-        found = dict(zip(names, self.session.run(names, feed)))
-        return {CHANGE}
-
-class Engine:
-    def compile(self, path, options):
-        model = onnx.load(path)
-        EDIT
-        return Session(model)
-"""
-
-
-def scripted(folder: Path, *, change: str = "found", edit: str = "pass") -> str:
-    """Write a program that computes the model with an edit, or changes what it gave, and return its engine."""
-    path = folder / "engine.py"
-    path.write_text(SCRIPT.replace("{CHANGE}", change).replace("EDIT", edit))
-    return f"script:{path}"
-
-
-def half_away(folder: Path) -> list[str]:
-    text = """steps (float[b,32] x) => (float[b,8] y) {
-        t = Mul(x, two)
-        q = Round(t)
-        z = Mul(q, half)
-        y = MatMul(z, w)
-    }"""
-    r = _random(16)
-    arrays = {"two": np.float32(2), "half": np.float32(0.5), "w": r.normal(0, 0.3, (32, 8))}
-    program = folder / "away.py"
-    program.write_text(
-        "import numpy as np\nfrom onnx import numpy_helper, load\n"
-        "class Session:\n    def __init__(self, w):\n        self.w = w\n"
-        "    def run(self, feed):\n        t = feed['x'] * 2\n"
-        "        return {'y': (np.trunc(t + np.copysign(0.5, t)) * 0.5).astype('float32') @ self.w}\n"
-        "class Engine:\n    def compile(self, path, options):\n"
-        "        return Session({i.name: numpy_helper.to_array(i) for i in load(path).graph.initializer}['w'])\n"
-    )
-    x = _f32(np.round(r.normal(0, 2, (6, 32)) * 4) / 4)
-    return [saved(folder, text, arrays), *data(folder, x=x), "--target", f"script:{program}"]
-
-
-def restless_reference(folder: Path) -> list[str]:
-    text = """mlp (float[b,20] x) => (float[b,6] y) {
-        h = MatMul(x, w1)
-        a = Tanh(h)
-        y = MatMul(a, w2)
-    }"""
-    r = _random(17)
-    model = saved(folder, text, {"w1": r.normal(0, 0.3, (20, 30)), "w2": r.normal(0, 0.3, (30, 6))})
-    engine = scripted(
-        folder, change="{k: (v + self.random.normal(0, 0.02, v.shape)).astype(v.dtype) for k, v in found.items()}"
-    )
-    return [model, *data(folder, x=_f32(r.normal(0, 1, (4, 20)))), "--reference", engine, "--target", "onnxruntime"]
-
-
 CASES = (
     Case("tiny-layer-norm", 1, tiny_layer_norm, LOST, 1, ("eps|var|safe|square|Div|Add|Mul",), ("another order",)),
     Case("tiny-weights", 1, tiny_weights, LOST, 1, ("w_tiny|MatMul_h",)),
     Case("subnormal-weights", 1, subnormal_weights, LOST, 1, ("w_faint",)),
     Case("divided-by-large", 1, divided_by_large, LOST, 1, ("largest",)),
     fine("mask-1e9", 1, lambda f: _attention(f, -1e9, empty_row=False)),
-    Case("mask-1e9-empty-row", 1, lambda f: _attention(f, -1e9, empty_row=True), LOST, 1, ("far|-1e.?0?9|1000000000|mask|bias",)),
-    Case("mask-1e9-product", 1, lambda f: _attention(f, -1e9, empty_row=False, text=ATTENTION), LOST, 1, ("far|-1e.?0?9|1000000000|mask|bias",)),
+    Case(
+        "mask-1e9-empty-row",
+        1,
+        lambda f: _attention(f, -1e9, empty_row=True),
+        LOST,
+        1,
+        ("far|-1e.?0?9|1000000000|mask|bias",),
+    ),
+    Case(
+        "mask-1e9-product",
+        1,
+        lambda f: _attention(f, -1e9, empty_row=False, text=ATTENTION),
+        LOST,
+        1,
+        ("far|-1e.?0?9|1000000000|mask|bias",),
+    ),
     fine("mask-60000-product", 1, lambda f: _attention(f, -60000, empty_row=False, text=ATTENTION)),
     Case("naive-logsumexp", 1, naive_logsumexp, LOST, 1, ("Exp|ReduceSum",), culprit="Exp|ReduceSum"),
     Case("norm-becomes-zero", 1, norm_becomes_zero, LOST, 1, ("ReduceL2",), culprit="ReduceL2"),
     Case("large-rms-norm", 1, large_rms_norm, LOST, 1, ("Pow|ReduceMean",), culprit="Pow|ReduceMean"),
     Case("infinite-variance", 1, infinite_variance, LOST, 1, ("running_variance",)),
-    Case("positions-bf16", 1, lambda f: _positions(f, 3000, BF16), ("rounding",), 1, ("Cast|Mul|Range|position|angle|place",)),
+    Case(
+        "positions-bf16",
+        1,
+        lambda f: _positions(f, 3000, BF16),
+        ("rounding",),
+        1,
+        ("Cast|Mul|Range|position|angle|place",),
+    ),
     fine("positions-fp16", 1, lambda f: _positions(f, 60, FP16)),
     Case("cancelled-variance", 1, cancelled_variance, ("rounding",), 1, ("Mul|Sub|ReduceMean",)),
     Case("joined-likelihoods", 1, lambda f: _joined(f, "Exp", 21), TOLD, 1, ("likelihood|Exp",)),
@@ -351,9 +280,4 @@ CASES = (
     Case("silent-logs", 1, silent_logs, LOST, 1, ("floor|Log|1e-10",), ("another order",)),
     Case("chaos-made-up", 1, lambda f: _chaos(f, 70, real=False), ("inconclusive",), 4, ("noise|real|data",)),
     Case("chaos-real", 1, lambda f: _chaos(f, 29, real=True), ("rounding",), None, ("amplif",)),
-    fine("tf32-healthy", 1, lambda f: _residual(f, "")),
-    Case("tf32-one-conv", 1, lambda f: _residual(f, ",kind=scale,node=/Conv_a2,amount=1.02"), ("local-fault",), 1, (), (), "a2"),
-    Case("half-away", 1, half_away, ("comparison-unsound", "model-changed", "inconclusive", "rounding"), None,
-         ("Round|half|tie",), ("wrong at MatMul",)),
-    Case("restless-reference", 1, restless_reference, ("comparison-unsound", "nondeterministic-run"), 1, ("reference",)),
-)  # fmt: skip
+)
