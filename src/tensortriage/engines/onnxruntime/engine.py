@@ -347,7 +347,7 @@ def _spec(arg: Any, role: str) -> ValueSpec:
             cure="cut the model before it, e.g. with triage surgeon extract",
         )
     shape = tuple(dim if isinstance(dim, str) or (dim is not None and dim >= 0) else None for dim in arg.shape)
-    return ValueSpec(arg.name, _TYPE_NAMES[arg.type], shape)
+    return ValueSpec(arg.name, _TYPE_NAMES[arg.type], shape or None)  # it calls an unknown rank [], as that of a scalar
 
 
 def _translated(error: Exception, otherwise: TriageError) -> TriageError:

@@ -12,6 +12,7 @@ from tensortriage.model.quantization.int8_operands import (
 )
 from tensortriage.model.quantization.int8_weights import float_weights, weights_in_int8
 from tensortriage.model.quantization.qdq import integer_biases, is_quantized
+from tensortriage.model.quantization.softmax_steps import coarse_softmaxes, softmax_in_whole_steps
 from tensortriage.model.quantization.unrounded_sums import fused_sums, unrounded_sums
 
 INTEGERS: tuple[Explanation, ...] = (
@@ -34,6 +35,19 @@ INTEGERS: tuple[Explanation, ...] = (
         needs=Needs(finite=True),
         rewrite=weights_in_int8,
         applies=lambda model: bool(float_weights(model.graph)),
+        hardware=frozenset({Hardware.CPU}),
+        engines=frozenset({"onnxruntime"}),
+    ),
+    Explanation(
+        name="softmax-steps",
+        words="Softmax rounded in whole steps",
+        avoided="disabled_optimizers=['QDQSelectorActionTransformer'], or the Softmax left in float",
+        source="ONNX Runtime 1.31.1 multiplies a quantized Softmax by the whole part of 1 over its scale, 254 "
+        "for 1/255: seven classes of five scales are 2e-3 to 6e-3 off, and 3e-8 from this prediction",
+        cost=of_rewrite,
+        needs=Needs(finite=True),
+        rewrite=softmax_in_whole_steps,
+        applies=lambda model: bool(coarse_softmaxes(model.graph)),
         hardware=frozenset({Hardware.CPU}),
         engines=frozenset({"onnxruntime"}),
     ),

@@ -24,6 +24,7 @@ from tensortriage.inputs.synthetic.open_sizes import SOUND, Dimension, open_dime
 from tensortriage.inputs.synthetic.random import FeedMaker, random_feeds
 from tensortriage.inputs.synthetic.required_sizes import required_sizes, solved_size
 from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.values.spec import ValueSpec
 
 SIZES = (
@@ -32,6 +33,8 @@ SIZES = (
 )  # fmt: skip
 """Usual sizes: powers of two, multiples of strides up to 32, images, bands of a spectrum, a second of sound."""
 BATCHES = (2, 4, 3, 8, 16)
+RANKS = (2, 3, 4, 1)
+"""Of an input that may have any: rows, sequences, images, one row."""
 SUGGESTED: Sequence[tuple[re.Pattern[str], tuple[int, ...]]] = (
     (re.compile(r"batch|^bs$"), (1,)),
     (re.compile(r"height|width|image|pixel|^h$|^w$"), (64, 224, 320, 640, 256, 512)),
@@ -85,8 +88,9 @@ def named_feed(model: Model, shapes: Mapping[str, Shape], name: str) -> Feed:
 
 
 def _made(model: Model, shapes: Mapping[str, Shape]) -> Iterator[Callable[[], Feed]]:
-    maker, number = FeedMaker(model), itertools.count(1)
-    for chosen, numbers in _choices(maker, shapes):
+    makers, number = [FeedMaker(each) for each in _of_ranks(model, shapes)], itertools.count(1)
+    turns = itertools.zip_longest(*([(each, *choice) for choice in _choices(each, shapes)] for each in makers))
+    for maker, chosen, numbers in filter(None, itertools.chain.from_iterable(turns)):
         try:
             sizes = maker.sizes(shapes, chosen)
         except UsageError:
@@ -95,6 +99,12 @@ def _made(model: Model, shapes: Mapping[str, Shape]) -> Iterator[Callable[[], Fe
             continue  # beyond this machine's memory
         if not chosen or sum(map(math.prod, sizes.values())) <= MOST_ELEMENTS:
             yield partial(maker.feed, sizes, iteration=next(number), **numbers)
+
+
+def _of_ranks(model: Model, shapes: Mapping[str, Shape]) -> list[Model]:
+    """Return the model; where an input may have any rank, with each that is usual."""
+    unknown = [spec.name for spec in model.inputs if spec.dtype and spec.shape is None and spec.name not in shapes]
+    return [with_input_shapes(model, dict.fromkeys(unknown, (None,) * rank)) for rank in RANKS if unknown] or [model]
 
 
 def other_numbers(model: Model, feed: Feed) -> Iterator[Feed]:
@@ -117,7 +127,7 @@ def are_ours(model: Model, shapes: Mapping[str, Shape]) -> bool:
     Floats of a fixed shape are numbers that any engine computes with.
     """
     return bool(open_dimensions(model.inputs, given_shapes(model.inputs, shapes))) or any(
-        spec.dtype is not None and not spec.dtype.is_float for spec in model.inputs
+        spec.shape is None or (spec.dtype is not None and not spec.dtype.is_float) for spec in model.inputs
     )
 
 

@@ -74,8 +74,8 @@ class TargetJudge:
             judged = judge.judge(feed, others, reference)
             failing = {n: metrics[n] for n in others if n in judged and not judged[n].within}
             rounded |= self._by_rounding(target, feed, reference, failing, golden=True) if failing else {}
-            golden = {name: reference[name] for name in rounded if rounded[name].within and name in reference}
-            return judged | rounded | self._on_its_file(target, feed, outputs, golden)
+            golden = {name: reference[name] for name in rounded if name in reference}
+            return judged | rounded | self._on_its_file(target, feed, outputs, golden, rounded)
         tolerance = EveryTolerance(self._request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
 
@@ -116,17 +116,20 @@ class TargetJudge:
         limits = self.rewritten(target.model).limits(feed, reference, could_be_own=golden)
         return {n: judged_by(limits[n], f, format_name="the file's") for n, f in metrics.items() if n in limits}
 
-    def _on_its_file(self, target: Participant, feed: Feed, outputs: Arrays, golden: Arrays) -> dict[str, Judgement]:
-        """Judge an engine on a file that rounds a network as on any model; return the outputs that are beyond that.
+    def _on_its_file(
+        self, target: Participant, feed: Feed, outputs: Arrays, golden: Arrays, rounded: Mapping[str, Judgement]
+    ) -> dict[str, Judgement]:
+        """Judge an engine on a file that rounds a network as on any model; return the outputs of which that decides.
 
         What the file's own rounding costs against the network excuses no engine that does not compute the file, and no
-        file of which a few ops lose much of their own results.
+        file of which a few ops lose much of their own results. Nor does it blame one for what it may do to the file.
 
         Args:
             target: The target.
             feed: The feed.
             outputs: Its values.
-            golden: The network's outputs, as far as the cost of the file's rounding explains the target's.
+            golden: The network's outputs.
+            rounded: Whether the cost of the file's rounding explains those of the target.
         """
         if not golden or target.model is None:
             return {}
@@ -135,7 +138,8 @@ class TargetJudge:
         try:
             fed = check_feed(feed, target.model.inputs, casting=Casting.ROUND)
             right = self._lab.outputs(CORRECTLY_ROUNDED, target.model, fed, what="evaluating the file in float64")
-            coarse = self._too_coarse(target.model, feed, fed, right, golden)
+            within = {name: array for name, array in golden.items() if rounded[name].within}
+            coarse = self._too_coarse(target.model, feed, fed, right, within)
         except (EngineError, UsageError, DataError):
             return {}
         figures = {n: measure(right[n], outputs[n]) for n in golden if n in right and n in outputs}
@@ -143,8 +147,14 @@ class TargetJudge:
         judge = HealthyJudge(target.model, reference=CORRECTLY_ROUNDED, target=builder, lab=self._lab, asked=True)
         own = judge.judge(fed, figures, right)
         words = "against the file itself, evaluated in float64: "
+        costs = (
+            self.rewritten(target.model).limits(feed, golden, could_be_own=True) if len(within) < len(golden) else {}
+        )
+        fine = {n for n in costs.keys() & own if judged_by(costs[n], measure(golden[n], right[n])).within}
         return coarse | {
-            n: dataclasses.replace(each, limit=words + each.limit) for n, each in own.items() if not each.within
+            n: dataclasses.replace(each, limit=words + each.limit)
+            for n, each in own.items()
+            if each.within != rounded[n].within and (n in within or n in fine)
         }
 
     def _too_coarse(self, file: Model, feed: Feed, fed: Feed, right: Arrays, golden: Arrays) -> dict[str, Judgement]:

@@ -28,6 +28,15 @@ def net(tmp_path):
     return conv_net(tmp_path / "net.onnx")
 
 
+def test_an_input_without_a_rank_takes_any(tmp_path):
+    free = helper.make_tensor_value_info("x", F, None)
+    path = save(tmp_path / "m.onnx", [helper.make_node("Neg", ["x"], ["y"])], [free], [value("y", F, None)])
+    session = compiled(path)
+    assert session.inputs[0].shape is None
+    for shape in ((), (3,), (2, 3)):
+        assert session.run({"x": np.ones(shape, np.float32)})["y"].shape == shape
+
+
 # ONNX Runtime 1.31 has no complex types, and no kernel that takes and gives float8_e8m0.
 @pytest.mark.parametrize("dtype", [d for d in DType if d.bits >= 8 and d.name not in NO_IDENTITY])
 def test_every_whole_byte_type_passes_through(tmp_path, dtype):

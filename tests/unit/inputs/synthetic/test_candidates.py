@@ -110,3 +110,17 @@ def test_a_mask_is_also_tried_the_other_way_round(tmp_path):
     model = model_of(tmp_path, text)
     assert next(random_feeds(model)).tensors["pad_mask"].all()
     assert any(not feed.tensors["pad_mask"].any() for feed in candidates(model, {}))
+
+
+def test_an_input_without_a_rank_takes_those_that_are_usual_in_turn(tmp_path):
+    text = """<ir_version: 8, opset_import: ["" : 16]>
+    g (float[n] x) => (float[m] y) <float[6, 2] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> { y = MatMul(x, w) }"""
+    message = onnx.parser.parse_model(text)
+    message.graph.input[0].type.tensor_type.ClearField("shape")
+    onnx.save(message, tmp_path / "m.onnx")
+    model = Model.load(tmp_path / "m.onnx")
+    shapes = [feed.tensors["x"].shape for feed in first(model, 4)]
+    assert [len(shape) for shape in shapes] == [2, 3, 4, 1]
+    assert {shape[-1] for shape in shapes} == {6}
+    assert are_ours(model, {})
+    assert {feed.tensors["x"].ndim for feed in first(model, 4, {"x": (3, 6)}.items())} == {2}
