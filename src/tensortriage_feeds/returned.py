@@ -34,7 +34,15 @@ from tensortriage.diagnose.sdk import (
     rung,
 )
 from tensortriage_feeds.arrays.mixtures import decided, mixed
-from tensortriage_feeds.arrays.numbers import CLEARER, Returned, counted_from, elsewhere, other_numbers, reread
+from tensortriage_feeds.arrays.numbers import (
+    CLEARER,
+    Returned,
+    counted_from,
+    elsewhere,
+    narrowed,
+    other_numbers,
+    reread,
+)
 from tensortriage_feeds.arrays.output_functions import MODEL, known_functions
 from tensortriage_feeds.arrays.places import other_places
 from tensortriage_feeds.arrays.rules import other_rules
@@ -222,7 +230,7 @@ def _change_of(right: np.ndarray, made: np.ndarray) -> Returned | None:
     if right.shape != made.shape or right.dtype.kind not in "fiu" or made.dtype.kind not in "fiu":
         return None
     if right.dtype.kind != "f":
-        return next(reread(right, made), None) or counted_from(right, made)
+        return next(reread(right, made), None) or counted_from(right, made) or next(narrowed(right, made), None)
     exact, given = right.astype(np.float64), made.astype(np.float64)
     if not np.isfinite(exact).all():
         return None

@@ -62,6 +62,22 @@ def counted_from(right: np.ndarray, made: np.ndarray) -> Returned | None:
     )
 
 
+def narrowed(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
+    """Yield the type of fewer bits through which whole numbers went, to the last bit: wrapped, or cut at its ends."""
+    for dtype in map(np.dtype, ("int32", "uint32", "int16", "uint16", "int8", "uint8")):
+        ends, power = np.iinfo(dtype), 8 * dtype.itemsize - (dtype.kind == "i")
+        ways = {
+            f"as {dtype} holds it, which wraps at 2^{power}": right.astype(dtype),
+            f"cut off at the ends of {dtype}": np.clip(right, ends.min, ends.max),
+        }
+        for words, numbers in ways.items():
+            same = np.array_equal(numbers.astype(np.float64), made.astype(np.float64))
+            if same and np.count_nonzero(numbers != right) * np.log2(float(ends.max)) >= CHANCE_BITS:
+                yield Returned(
+                    f"the model's {words}", f"keep that output in {right.dtype}, or check that it fits {dtype}"
+                )
+
+
 def reread(right: np.ndarray, made: np.ndarray) -> Iterator[Returned]:
     """Yield the type in which the bytes of an output are the right numbers, of as many as fit into it."""
     if found := stored_type(right, made):

@@ -155,3 +155,20 @@ def test_numbers_dequantized_by_another_zero_point_are_told_by_what_they_are_off
     found = changes({"y": right}, {"y": (np.rint(right / step) + 32) * step}, ["y"])
     assert "moved by 1.6, in steps of 0.05" in found["y"].words
     assert not changes({"y": right}, {"y": np.rint(right / step) * step}, ["y"])
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda right: right.astype(np.int32).astype(np.int64), "as int32 holds it, which wraps at 2^31"),
+        (lambda right: right.astype(np.uint16).astype(np.int64), "as uint16 holds it, which wraps at 2^16"),
+        (lambda right: np.clip(right, -(2**31), 2**31 - 1), "cut off at the ends of int32"),
+    ],
+)
+def test_whole_numbers_that_went_through_fewer_bits_are_told_to_the_last_one(made, words):
+    right = np.random.default_rng(3).integers(-900_000_000, 900_000_000, 40).cumsum() + 4_000_000_000
+    found = changes({"at": right}, {"at": made(right)}, ["at"])
+    assert words in found["at"].words
+    other = made(right)
+    other[5] += 1
+    assert changes({"at": right}, {"at": other}, ["at"]) == {}

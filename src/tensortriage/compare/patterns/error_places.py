@@ -24,6 +24,8 @@ _NEARLY_ALL = 0.99
 FEWEST_ALIKE = 3
 """Number of elements from which their common property is reported; fewer are reported one by one."""
 
+_LEAST_OVERFLOW = 240
+"""The smallest of the largest numbers of formats, that of fp8e4m3 without infinities: log(0) is no overflow."""
 _FEWEST_PERIODS = 3
 """Repetitions that make a period: of any two indices the second is the first repeated."""
 
@@ -240,11 +242,9 @@ def _common(specimen: Specimen, broken: np.ndarray) -> str:
     others = specimen.reference[specimen.finite]
     if ours.size < FEWEST_ALIKE or others.size < FEWEST_ALIKE:
         return ""
-    if np.abs(ours).min() > np.abs(others).max():
-        return (
-            f", exactly where the reference's magnitude exceeds {magnitude(float(np.abs(others).max()), 4)}: an "
-            "overflow"
-        )
+    if np.abs(ours).min() > (most := np.abs(others).max()):
+        cause = ": an overflow" if np.abs(ours).min() > _LEAST_OVERFLOW else ""
+        return f", exactly where the reference's magnitude exceeds {magnitude(float(most), 4)}{cause}"
     if ours.max() < others.min():
         return f", exactly where the reference is below {magnitude(float(others.min()), 4)}"
     if ours.min() > others.max():

@@ -16,6 +16,8 @@ from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS
 
 Known = Mapping[ir.Value, str]
 """Keys of the values that are in scope."""
+_PLAIN = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
+"""What windows do along each axis where nothing is said; ONNX has no default for lists by axis."""
 
 
 def digest(*parts: str) -> str:
@@ -51,9 +53,11 @@ class NodeKeys:
         return digest(*self._parts(node, known, 0))
 
     def attribute(self, node: ir.Node, name: str) -> str:
-        """Return the key of one attribute of a node; empty when the node lacks it."""
+        """Return the key of one attribute of a node; empty when the node lacks it, or has it as if it lacked it."""
         known = {value: f"operand {index}" for index, value in enumerate(operands(node)) if value is not None}
-        return self._attribute(node.attributes[name], known, 0) if name in node.attributes else ""
+        attr = node.attributes.get(name)
+        is_plain = attr is not None and name in _PLAIN and not attr.is_ref() and set(attr.value) == {_PLAIN[name]}
+        return "" if attr is None or is_plain else self._attribute(attr, known, 0)
 
     def function(self, node: ir.Node) -> str:
         """Return the key of the model-local function that a node calls; empty when it calls none."""

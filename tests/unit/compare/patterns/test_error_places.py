@@ -105,10 +105,15 @@ def test_few_elements_are_outliers_and_many_are_scattered():
 
 def test_what_became_infinite_is_told_with_what_the_reference_has_there():
     large = np.abs(REFERENCE) > 2.0
-    (first, *_) = nonfinite(lay_out(REFERENCE, np.where(large, math.inf, REFERENCE), floor=0.0))
+    (first, *_) = nonfinite(lay_out(REFERENCE * 1e3, np.where(large, math.inf, REFERENCE * 1e3), floor=0.0))
     counts = {word: first.evidence[word] for word in ("NaN", "Inf", "-Inf")}
     assert (first.slug, counts) == ("nonfinite", {"NaN": 0, "Inf": int(large.sum()), "-Inf": 0})
     assert "overflow" in first.sentence
+    (logs, *_) = nonfinite(
+        lay_out(REFERENCE, np.where(large, -math.inf, REFERENCE), floor=0.0)
+    )  # of numbers that became 0
+    assert "magnitude exceeds" in logs.sentence
+    assert "overflow" not in logs.sentence
     negative = REFERENCE < 0.0
     (root, *_) = nonfinite(lay_out(REFERENCE, np.where(negative, math.nan, REFERENCE), floor=0.0))
     assert "below" in root.sentence

@@ -54,3 +54,13 @@ def test_tensors_count_by_type_shape_and_content():
     ).ir
     one, same, other = (tensor_key(model.graph.initializers[name].const_value) for name in "abc")
     assert (one == same, one == other) == (True, False)
+
+
+def test_windows_that_do_what_they_do_anyway_are_as_good_as_nothing_said():
+    def keys(attributes):
+        text = f"g (float[1,2,8,8] x, float[3,2,3,3] w) => (float[1,3,h,v] y) {{ [n] y = Conv {attributes} (x, w) }}"
+        model = models.parse(text).ir
+        return [NodeKeys(model.functions).attribute(next(iter(model.graph)), name) for name in ("strides", "pads")]
+
+    assert keys("<strides = [1, 1], pads = [0, 0, 0, 0]>") == keys("") == ["", ""]
+    assert "" not in keys("<strides = [1, 2], pads = [0, 0, 1, 1]>")

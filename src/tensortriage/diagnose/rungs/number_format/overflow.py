@@ -78,7 +78,8 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     rounded = round_results(inv.model, inv.precision, specs=inv.golden.specs(feed), kept=inv.question.kept)
     how = provenance(inv, evidence, origins, spec=PLAIN, model=rounded)
     lost = [item for item in vanishing(scanned(inv, feed), inv.precision) if item.constant and item.node in kept]
-    culprits = [explain(inv, node, feed, (*excess, *lost), how.get(node.name)) for node in origins]
+    beyond = tuple(dict.fromkeys((*excess, *lost)))
+    culprits = [explain(inv, node, feed, beyond, how.get(node.name)) for node in origins]
     first, option = culprits[0], "+".join(sorted({*kept, *inv.question.kept}))
     as_predicted = math.isinf(measured) or measured > 0.5 * before
     verdict = Conclusion(
