@@ -6,6 +6,7 @@ diagnosed as if they had been given as data, and another number of threads as if
 """
 
 import dataclasses
+import time
 from collections.abc import Iterable, Sequence
 
 from tensortriage.diagnose.sdk import (
@@ -48,6 +49,10 @@ QUESTION = "do equal inputs give equal results?"
 
 SLOW_BUILD_SECONDS = 5.0
 """Engines that build for a batch size build again for each; where that takes longer, only the given size runs."""
+
+MOST_SECONDS = 20.0
+"""Of processor time, after which no further test begins: where rows are mixed, as by dynamic quantization, each is an
+evaluation of the model."""
 
 QUICK_BUILD_SECONDS, FOREIGN_BUILD_SECONDS = 0.5, 5.0
 """A second stream costs one more build, which should go unnoticed. With engines of other authors, which are less tried,
@@ -187,7 +192,15 @@ def _answers(inv: Investigation, claims: list[EqualityClaim], unasked: list[str]
             left_out.append(f"other thread counts{'' if streams else ', two streams'} ({IN_FULL})")
         other = another_feed(inv.model, feed, inv.question.feeds)
         whole = check.whole_claims(feed, other, left_out, streams=streams, threads=threads)
-        return SelfAnswers(tuple(map(check.ask, [*claims, *whole])), tuple(left_out))
+        began, answers = time.process_time(), list[SelfAnswer]()
+        for number, claim in enumerate(asked := [*claims, *whole]):
+            if time.process_time() - began > MOST_SECONDS:
+                left_out.append(
+                    f"{count(len(asked) - number, 'more test')}: the model takes long to evaluate ({IN_FULL})"
+                )
+                break
+            answers.append(check.ask(claim))
+        return SelfAnswers(tuple(answers), tuple(left_out))
 
     names = [claim.right.name for claim in claims]
     return inv.lab.derived(SelfAnswers, QUESTION, target, inv.model, feed, names).of(ask)

@@ -55,6 +55,14 @@ def test_of_a_model_of_one_row_the_ways_to_run_it_are_asked(tmp_path):
     assert step(verdict, QUESTION).answer.startswith("yes (6 tests: ")
 
 
+def test_tests_that_would_take_long_are_left_to_the_command_that_asks_them_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(self_consistency, "MOST_SECONDS", -1.0)
+    model = mlp(width=8, layers=1, features=6, batch=1)
+    verdict, _ = ask(tmp_path, model, feed_for(model), "onnxruntime")
+    assert verdict.verdict == "match"
+    assert "6 more tests: the model takes long to evaluate (triage check consistency" in step(verdict, QUESTION).answer
+
+
 CONTRADICTING = "from tensortriage_testing import ContradictingEngine as Engine\n"
 
 
