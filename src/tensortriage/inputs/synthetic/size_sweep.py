@@ -115,7 +115,7 @@ def _axes(name: str, specs: Sequence[ValueSpec]) -> dict[str, int]:
         slug="sweep-unknown",
         cure=f"sweep one of: {', '.join(open_ones)}"
         if open_ones and not sums
-        else "give feeds of these shapes with --inputs",
+        else "give feeds of these shapes with --inputs; where all sizes are fixed, export with dynamic_shapes",
     )
 
 
