@@ -12,23 +12,18 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.model.transforms.rewrite_helpers import Names, find_nodes
 
+_LEAST = np.finfo(np.float32).tiny
+
 
 def coarse_softmaxes(graph: Graph) -> dict[str, np.float32]:
     """Return the step in which each quantizer of a Softmax is rounded where it is another than its scale, by node."""
-    made = {pair.result for pair in quantizers(graph)}
-    found = dict[str, np.float32]()
-    for pair in quantizers(graph):
-        maker = graph.producer(pair.value) if pair.value else None
-        scale = graph.weight(pair.scale).reshape(-1)
-        if (
-            maker is not None
-            and maker.op_type == "Softmax"
-            and maker.inputs[0] in made
-            and scale.size == 1
-            and scale > 0
-        ):
-            step = np.float32(1) / max(np.floor(np.float32(1) / scale[0]), np.float32(1))
-            found |= {pair.quantize: step} if step != scale[0] else {}
+    pairs, found = quantizers(graph), dict[str, np.float32]()
+    made = {pair.result for pair in pairs}
+    for pair in pairs:
+        maker, scale = graph.producer(pair.value) if pair.value else None, graph.weight(pair.scale).reshape(-1)
+        if maker is not None and maker.op_type == "Softmax" and maker.inputs[0] in made and scale.size == 1:
+            step = np.float32(1) / max(np.floor(np.float32(1) / max(scale[0], _LEAST)), np.float32(1))
+            found |= {pair.quantize: step} if step != scale[0] > 0 else {}
     return found
 
 
