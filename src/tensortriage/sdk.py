@@ -132,7 +132,6 @@ if TYPE_CHECKING:
     from tensortriage.model.inspect.outline import ConstantFacts as ConstantFacts
     from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
     from tensortriage.model.inspect.outline import attribute_text as attribute_text
-    from tensortriage.model.inspect.outline import constant_value as constant_value
     from tensortriage.model.inspect.outline import declared_value as declared_value
     from tensortriage.model.inspect.outline import op_label as op_label
     from tensortriage.model.inspect.outline import stored_tensor as stored_tensor

@@ -12,12 +12,12 @@ from tensortriage.sdk import (
     ValueFacts,
     attribute_text,
     bodies,
-    constant_value,
     declared_value,
     op_label,
     read_origin,
     stored_tensor,
 )
+from tensortriage_inspect.constants import constant_value
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

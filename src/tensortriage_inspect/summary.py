@@ -18,13 +18,13 @@ from tensortriage.sdk import (
     ValueFacts,
     all_nodes,
     bodies,
-    constant_value,
     declared_value,
     op_label,
     read_message,
     repeated_blocks,
     stored_tensor,
 )
+from tensortriage_inspect.constants import constant_value
 
 _PASSED_ON_BY = frozenset(
     {"Cast", "DequantizeLinear", "Identity", "QuantizeLinear", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}

@@ -7,7 +7,6 @@ import numpy as np
 from tensortriage.api import Feed, FeedRequest, Model
 from tensortriage.envelope.sdk import PLAIN, Lab, ValueSpec, feeds_that_run, markable
 from tensortriage.model.sdk import (
-    bound,
     clean,
     convert,
     fold_constants,
@@ -27,6 +26,7 @@ from tensortriage.sdk import (
     unbounded_sizes,
     value_specs,
 )
+from tensortriage_surgeon.bound import bound
 from tensortriage_surgeon.requests import SanitizeRequest
 
 

@@ -25,7 +25,6 @@ from tensortriage.engines.process.by_shape import SessionByShape as SessionBySha
 from tensortriage.engines.process.given_files import FILE as FILE
 from tensortriage.engines.process.given_files import Arrange as Arrange
 from tensortriage.engines.process.given_files import HeldOtherwise as HeldOtherwise
-from tensortriage.engines.process.given_files import beside as beside
 from tensortriage.engines.process.given_files import checked_file as checked_file
 from tensortriage.engines.process.given_files import without_file as without_file
 from tensortriage.engines.process.interpreters import WORKER_OPTION as WORKER_OPTION
@@ -67,7 +66,6 @@ if TYPE_CHECKING:
     from tensortriage.model.provenance.origin import read_origin as read_origin
     from tensortriage.model.shape_inference.annotate import with_input_shapes as with_input_shapes
     from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
-    from tensortriage.model.transforms.mark_outputs import fix_weights as fix_weights
     from tensortriage.model.transforms.mark_outputs import mark_outputs as mark_outputs
 
 

@@ -14,7 +14,6 @@ from tensortriage.model.cutting.node_selection import NodeChoice as NodeChoice
 from tensortriage.model.cutting.node_selection import choose_nodes as choose_nodes
 from tensortriage.model.inspect.outline import ConstantFacts as ConstantFacts
 from tensortriage.model.inspect.outline import attribute_text as attribute_text
-from tensortriage.model.inspect.outline import constant_value as constant_value
 from tensortriage.model.inspect.outline import op_label as op_label
 from tensortriage.model.inspect.output_parts import output_parts as output_parts
 from tensortriage.model.inspect.pieces import blocks as blocks
@@ -49,10 +48,10 @@ from tensortriage.model.shape_inference.annotate import forget_shapes as forget_
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes as with_inferred_shapes
 from tensortriage.model.shape_inference.annotate import with_input_shapes as with_input_shapes
 from tensortriage.model.shape_inference.annotate import with_specs as with_specs
+from tensortriage.model.shape_inference.type_inference import infer_types as infer_types
 from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
 from tensortriage.model.similarity.correspondence import Correspondence as Correspondence
 from tensortriage.model.transforms.bound_sizes import UnboundedSize as UnboundedSize
-from tensortriage.model.transforms.bound_sizes import bound as bound
 from tensortriage.model.transforms.constant_folding import FoldOptions as FoldOptions
 from tensortriage.model.transforms.constant_folding import fold_constants as fold_constants
 from tensortriage.model.transforms.inline_functions import inline_functions as inline_functions
@@ -62,8 +61,11 @@ from tensortriage.model.transforms.insert_node import is_custom as is_custom
 from tensortriage.model.transforms.mark_outputs import mark_outputs as mark_outputs
 from tensortriage.model.transforms.mark_outputs import needed_for as needed_for
 from tensortriage.model.transforms.opset_upgrade import require_opset as require_opset
+from tensortriage.model.transforms.rewrite_helpers import Names as Names
+from tensortriage.model.transforms.rewrite_helpers import find_values as find_values
 from tensortriage.model.transforms.rewrite_helpers import initializer as initializer
 from tensortriage.model.transforms.rewrite_helpers import is_standard as is_standard
 from tensortriage.model.transforms.rewrite_helpers import nearest_name as nearest_name
+from tensortriage.model.transforms.rewrite_helpers import take_over as take_over
 from tensortriage.model.transforms.unused_removal import clean as clean
 from tensortriage.values.spec import ValueSpec as ValueSpec

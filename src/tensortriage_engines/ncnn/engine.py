@@ -22,11 +22,11 @@ from tensortriage.engines.sdk import (
     Options,
     Plan,
     Precision,
-    beside,
     checked_feed,
 )
 from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS
 from tensortriage_engines.converted import ConvertedEngine, ConvertedSession
+from tensortriage_engines.file_pairs import beside
 from tensortriage_engines.values_by_number import Holder, same_values
 
 if TYPE_CHECKING:
@@ -75,14 +75,28 @@ class NcnnEngine(ConvertedEngine):
 
     def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
         """Build a file that contains its weights, none of which is an input."""
-        from tensortriage.engines.sdk import fix_weights
-
         replaceable = len(model.ir.graph.inputs) > len(model.inputs)
         if model.files <= {path} and not replaceable:
             return super().built(words, path, model)
         # pnnx reads zeros from files of weights, and treats weights that are inputs as well as fed values
         with tempfile.TemporaryDirectory(prefix="triage-ncnn-") as folder:
             return super().built(words, fix_weights(model).save(Path(folder) / "model.onnx"), model)
+
+
+def fix_weights(model: "Model") -> "Model":
+    """Return the model whose initializers are not inputs as well: a caller may replace none of them.
+
+    Models of IR version 3 and older declare every weight as an input (onnx/docs/IR.md); the result is of version 4 at
+    least.
+    """
+    from tensortriage.engines.sdk import Model
+
+    clone = model.clone()
+    graph = clone.ir.graph
+    for value in [each for each in graph.inputs if each.is_initializer()]:
+        graph.inputs.remove(value)
+    clone.ir.ir_version = max(clone.ir.ir_version, 4)
+    return Model.from_ir(clone.ir)
 
 
 class NcnnSession(ConvertedSession):

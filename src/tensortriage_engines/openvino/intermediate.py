@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 import ml_dtypes
 import numpy as np
 
-from tensortriage.engines.sdk import UsageError, beside, checked_file
+from tensortriage.engines.sdk import UsageError, checked_file
+from tensortriage_engines.file_pairs import beside
 
 NEWEST = 11
 """Latest version of the format."""

@@ -21,11 +21,11 @@ from tensortriage.engines.sdk import (
     Plan,
     Precision,
     UnroundsFiles,
-    beside,
     checked_feed,
 )
 from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS
 from tensortriage_engines.converted import ConvertedEngine, NamedValuesSession
+from tensortriage_engines.file_pairs import beside
 from tensortriage_worker.shards import write_shard
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ import numpy as np
 import onnx
 
 from tensortriage.frozen_dataclass import frozen_dataclass
-from tensortriage.model.ir.messages import CONSTANT_TYPES
 from tensortriage.values.dtype import DType
 
 _DTYPES = {dtype.value for dtype in DType}
@@ -98,21 +97,6 @@ def _dtype_label(number: int) -> str:
 def stored_tensor(tensor: onnx.TensorProto, name: str) -> ConstantFacts:
     """Return the facts of an initializer or of a Constant node's tensor."""
     return ConstantFacts(name, DType(tensor.data_type), tuple(tensor.dims))
-
-
-def constant_value(node: onnx.NodeProto) -> ConstantFacts | None:
-    """Return the value of a Constant node, or None for another node (or a reference)."""
-    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
-        return None
-    for attribute in node.attribute:
-        if attribute.type == _TENSOR:
-            return stored_tensor(attribute.t, node.output[0])
-        dtype = CONSTANT_TYPES.get(attribute.name)
-        if dtype is not None and not attribute.ref_attr_name:
-            many = attribute.type in (onnx.AttributeProto.FLOATS, onnx.AttributeProto.INTS, onnx.AttributeProto.STRINGS)
-            shape = (len(getattr(attribute, _FIELDS[attribute.type])),) if many else ()
-            return ConstantFacts(node.output[0], dtype, shape)
-    return None
 
 
 def attribute_text(attribute: onnx.AttributeProto) -> str:

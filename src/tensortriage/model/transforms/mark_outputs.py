@@ -112,20 +112,6 @@ def freeze(model: Model, values: Mapping[str, np.ndarray]) -> Model:
     return Model.from_ir(clone.ir)
 
 
-def fix_weights(model: Model) -> Model:
-    """Return the model whose initializers are not inputs as well: a caller may replace none of them.
-
-    Models of IR version 3 and older declare every weight as an input (onnx/docs/IR.md); the result is of version 4 at
-    least.
-    """
-    clone = model.clone()
-    graph = clone.ir.graph
-    for value in [each for each in graph.inputs if each.is_initializer()]:
-        graph.inputs.remove(value)
-    clone.ir.ir_version = max(clone.ir.ir_version, 4)
-    return Model.from_ir(clone.ir)
-
-
 def inject(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec], fixed: bool = False) -> Model:
     """Return the model in which values can be replaced at run time, to see how an error in them reaches the outputs.
 

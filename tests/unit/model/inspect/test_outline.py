@@ -5,9 +5,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import models
-from tensortriage.model.inspect.outline import attribute_text, constant_value, declared_value, op_label, type_label
+from tensortriage.model.inspect.outline import attribute_text, declared_value, op_label, type_label
 from tensortriage.model.ir.messages import all_nodes, bodies
-from tensortriage.values.dtype import DType
 
 IF = """
     g (bool c, float[2] x) => (float[2] y) {
@@ -39,26 +38,6 @@ def test_an_undeclared_shape_differs_from_a_scalar():
 )
 def test_types_that_are_no_tensors(declared, label):
     assert type_label(declared) == label
-
-
-@pytest.mark.parametrize(
-    ("attribute", "dtype", "shape"),
-    [
-        (helper.make_attribute("value_float", 1.5), DType.FLOAT, ()),
-        (helper.make_attribute("value_ints", [1, 2, 3]), DType.INT64, (3,)),
-        (helper.make_attribute("value_strings", ["a", "b"]), DType.STRING, (2,)),
-        (helper.make_attribute("value", helper.make_tensor("t", 16, [2, 2], [0] * 4)), DType.BFLOAT16, (2, 2)),
-    ],
-)
-def test_constants(attribute, dtype, shape):
-    node = onnx.NodeProto(op_type="Constant", output=["c"], attribute=[attribute])
-    assert (constant_value(node).dtype, constant_value(node).shape) == (dtype, shape)
-    assert constant_value(onnx.NodeProto(op_type="Constant", domain="other", output=["c"])) is None
-
-
-def test_four_bit_constants_are_counted_packed():
-    node = helper.make_node("Constant", [], ["c"], value=helper.make_tensor("t", TensorProto.INT4, [3], [1, 2, 3]))
-    assert (constant_value(node).count, constant_value(node).nbytes) == (3, 2)
 
 
 def test_bodies_and_the_nodes_in_them():

@@ -7,7 +7,6 @@ import models
 import running
 from tensortriage.errors import DataError, ModelError, UsageError
 from tensortriage.model.transforms.mark_outputs import (
-    fix_weights,
     freeze,
     inject,
     mark_outputs,
@@ -278,11 +277,3 @@ def test_outputs_that_the_file_leaves_untyped_get_their_type():
             value.type = value.type if value.is_graph_output() else None
     marked = mark_outputs(model, ["a"])
     assert [(spec.name, spec.dtype) for spec in marked.outputs if spec.name == "a"] == [("a", DType.FLOAT)]
-
-
-def test_fixed_weights_are_no_inputs():
-    model = models.parse("g (float[2, 3] x, float[3] w) => (float[2, 3] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }")
-    fixed = fix_weights(model)
-    assert [value.name for value in fixed.ir.graph.inputs] == ["x"]
-    assert [value.name for value in model.ir.graph.inputs] == ["x", "w"]
-    np.testing.assert_array_equal(running.run(fixed, {"x": X})["y"], X * np.float32([1, 2, 3]))

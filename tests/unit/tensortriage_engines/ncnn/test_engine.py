@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+import running
 from models import parse, with_external_data
 from tensortriage.engines.base import Plan, Region
 from tensortriage.engines.options import read_options
 from tensortriage.errors import BuildFailed, UsageError
 from tensortriage.model.model import Model
-from tensortriage_engines.ncnn.engine import NcnnEngine, NcnnSession
+from tensortriage_engines.ncnn.engine import NcnnEngine, NcnnSession, fix_weights
 
 ENGINE = NcnnEngine()
 
@@ -147,3 +148,11 @@ def test_another_shape_is_matched_anew(opened):
     assert session.plan() is not None
     session.built_for({"x": np.zeros((1, 3), np.float32)})
     assert session.plan() is None
+
+
+def test_fixed_weights_are_no_inputs():
+    model = parse("g (float[2, 3] x, float[3] w) => (float[2, 3] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }")
+    fixed, x = fix_weights(model), np.array([[0.5, -1.5, 2.0], [3.0, -0.25, 0.0]], np.float32)
+    assert [value.name for value in fixed.ir.graph.inputs] == ["x"]
+    assert [value.name for value in model.ir.graph.inputs] == ["x", "w"]
+    np.testing.assert_array_equal(running.run(fixed, {"x": x})["y"], x * np.float32([1, 2, 3]))
