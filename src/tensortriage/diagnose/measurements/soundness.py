@@ -223,5 +223,5 @@ def silent(inv: Investigation) -> Conclusion | None:
         SILENT_REFERENCE,
         "every output of the reference is empty or constant on every feed, so that agreement proves nothing: "
         f"give inputs on which the model does something{f' ({odd[0]})' if odd else ''}",
-        next=[triage_command(inv.question, "inspect data")] if inv.question.input_paths else [],
+        next=[triage_command(inv.question, "inspect data")] if inv.question.inputs_word == "real" else [],
     )
