@@ -39,4 +39,4 @@ class Case:
 
 def fine(name: str, point: int, ask: Ask, **rest: object) -> Case:
     """Return the check of something that nothing is wrong with."""
-    return Case(name, point, ask, FINE, 0, **rest)  # type: ignore[arg-type]
+    return Case(name, point, ask, FINE, 0, **rest)  # type: ignore[arg-type] # fields of a case

@@ -198,7 +198,7 @@ def _range(root: ElementTree.Element, numbers: bytearray) -> None:
     """Halve the highest number that a quantizer behind the first convolutions gives back."""
     quantizers = [layer for layer in _layers(root, "FakeQuantize") if (layer.find("data") is not None)]
     layer = quantizers[len(quantizers) // 2]
-    port = [p.get("id") for p in layer.find("input")][4]  # type: ignore[union-attr]
+    port = [p.get("id") for p in layer.find("input")][4]  # type: ignore[union-attr] # it has inputs
     source = next(
         e.get("from-layer")
         for e in root.iter("edge")

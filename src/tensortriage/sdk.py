@@ -119,7 +119,7 @@ if TYPE_CHECKING:
     from tensortriage.inputs.files.data_file import Iteration as Iteration
     from tensortriage.inputs.files.data_file import Kind as Kind
     from tensortriage.inputs.files.data_file import Series as Series
-    from tensortriage.inputs.files.open_data import is_json as is_json
+    from tensortriage.inputs.files.open_data import detect as detect
     from tensortriage.inputs.files.open_data import open_data as open_data
     from tensortriage.inputs.files.polygraphy import document_class as document_class
     from tensortriage.inputs.files.save_data import format_for as format_for

@@ -112,14 +112,6 @@ def detect(path: Path) -> DataFormat:
     return expected
 
 
-def is_json(path: Path) -> bool:
-    """Whether a path is a file that is read as Polygraphy's JSON."""
-    try:
-        return path.is_file() and detect(path) is DataFormat.POLYGRAPHY
-    except DataError:
-        return False
-
-
 def _detect_folder(path: Path) -> DataFormat:
     if (path / INDEX_NAME).is_file() and any(path.glob("shard-*.safetensors")):
         return DataFormat.STORE

@@ -6,7 +6,7 @@ import pytest
 
 from tensortriage.errors import DataError
 from tensortriage.inputs.files.data_file import DataFormat, Kind
-from tensortriage.inputs.files.open_data import detect, is_json, open_data
+from tensortriage.inputs.files.open_data import detect, open_data
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import ShardWriter
 
@@ -47,7 +47,6 @@ def only(file):
 def test_a_format_by_name_and_contents(tmp_path, name, contents, expected):
     path = written(tmp_path, name, contents)
     assert detect(path) is expected
-    assert is_json(path) is (expected is DataFormat.POLYGRAPHY)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +66,6 @@ def test_what_is_refused(tmp_path, name, contents, slug):
     with pytest.raises(DataError) as raised:
         detect(path)
     assert raised.value.slug == slug
-    assert not is_json(path)
 
 
 def test_a_lone_array_is_the_only_input_and_else_named_after_its_file(tmp_path):

@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import within_fp32
+from tensortriage.compare.judgement.within import is_noise, is_too_coarse, within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
@@ -24,7 +24,7 @@ from tensortriage.diagnose.rungs.other_model.extent import extent_of_rows, exten
 from tensortriage.diagnose.rungs.other_model.misfolded import misfolded
 from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_command
 from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
+from tensortriage.diagnose.state.confidence import AMPLIFIED_UNPROVEN, CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.floors import fp32_floors
@@ -38,7 +38,7 @@ from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.store import MemoryStore
-from tensortriage.values.text import error_size
+from tensortriage.values.text import error_size, noise_size
 
 QUESTION = "do both models compute the same on the reference?"
 _MOST_NODES = 20
@@ -58,6 +58,7 @@ def other_model(inv: Investigation, _: Evidence) -> Answer | None:
     ends=(
         VerdictKind.MODEL_CHANGED,
         VerdictKind.COMPARISON_UNSOUND,
+        VerdictKind.INCONCLUSIVE,
     ),
 )
 def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
@@ -66,7 +67,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     if matched is None or evidence.quantization or evidence.same_network:
         return None
     changed = matched.changed
-    worst, where, feed, rows = 0.0, "", inv.question.feeds[0], ""
+    worst, where, feed, rows, noise = 0.0, "", inv.question.feeds[0], "", 0.0
     for each in inv.question.feeds:
         golden = inv.golden.outputs(each)
         try:
@@ -99,12 +100,12 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         parts = parts_of(inv, each)
         right, found = (with_parts(arrays, parts) for arrays in (expected, outputs))
         for name, figure in compare_all(((name, found[name]) for name in right), MemoryStore(right)).metrics.items():
-            error = error_of(figure)
-            if error > worst and not within_fp32(error, floors.get(name, 0.0)):
-                worst, where, feed = error, name, each
+            error, floor = error_of(figure), floors.get(name, 0.0)
+            vacuous = inv.question.inputs_word == "real" and is_noise(floor) and is_too_coarse(error)
+            if error > worst and (vacuous or not within_fp32(error, floor)):
+                worst, where, feed, noise = error, name, each, floor if vacuous else 0.0
                 (output,) = whole([name], parts)
                 pair = right[output], np.asarray(found[output])
-                floor = floors.get(name, 0.0)
                 rows = extent_of_rows(*pair, each, floor)
                 rows = rows if rows and stays(inv, changed, each, output, floor) else ""
     nodes = {node: [change.kind.value for change in changes] for node, changes in matched.diff.at.items()}
@@ -130,6 +131,10 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     if (layers := extent_of_weights(matched)) and not (culprits and culprits[0].reason.startswith("folds ")):
         named += f"; {layers}"
     named += ignored(matched)
+    if noise and all(each.local_error is None for each in culprits):
+        words = f"healthy engines differ by {noise_size(noise)} of output '{where}' on these data: give others"
+        both = f"the files differ by {error_size(worst)}{named}; but {words}"
+        return Conclusion(VerdictKind.INCONCLUSIVE, AMPLIFIED_UNPROVEN, both)
     return Conclusion(
         VerdictKind.MODEL_CHANGED,
         OBSERVED if culprits else CHANGED_UNNAMED,

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from diagnosing import ask
 from tensortriage.model.model import Model
@@ -153,3 +153,48 @@ def test_a_layer_in_training_mode_is_named_in_words(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     assert verdict_of(elsewhere, net(0), onnx.load(file), feed).verdict == "match"
+
+
+def stumps(thresholds, scaling="Mul", factor=1.0):
+    """Return 12 trees of one question each about 4 numbers, times or by a factor."""
+    trees, weights = np.arange(12), np.random.default_rng(1).standard_normal(24).astype(np.float32)
+    node = helper.make_node(
+        "TreeEnsembleRegressor", ["scaled"], ["sum"], "trees", domain="ai.onnx.ml", n_targets=1,
+        nodes_treeids=np.repeat(trees, 3).tolist(), nodes_nodeids=[0, 1, 2] * 12,
+        nodes_featureids=np.stack([trees % 4, trees * 0, trees * 0], 1).ravel().tolist(),
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"] * 12,
+        nodes_values=np.stack([thresholds, 0 * thresholds, 0 * thresholds], 1).ravel().tolist(),
+        nodes_truenodeids=[1, 0, 0] * 12, nodes_falsenodeids=[2, 0, 0] * 12,
+        target_treeids=np.repeat(trees, 2).tolist(),
+        target_nodeids=[1, 2] * 12, target_ids=[0] * 24, target_weights=weights.tolist(),
+    )  # fmt: skip
+    nodes = [helper.make_node(scaling, ["x", "factor"], ["scaled"], "scale"), node]
+    nodes.append(helper.make_node("Add", ["sum", "base"], ["y"], "base"))
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", 1, [40, 4])], [helper.make_tensor_value_info("y", 1, [40, 1])],
+        [numpy_helper.from_array(np.float32(factor), "factor"), numpy_helper.from_array(np.float32(3), "base")],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, ir_version=8, opset_imports=opsets)
+
+
+THIRD = np.float32(1) / np.float32(3)
+NUMBERS = np.array([5, 7, 10, 14, 17, 20, 23, 25, 28, 31, 34, 37], np.float32)
+"""A third of each is, in float32, one step below its product with `THIRD`."""
+TIES = {"x": np.random.default_rng(2).choice(NUMBERS, (40, 4))}
+
+
+@pytest.mark.parametrize(
+    ("model", "other", "named"),
+    [
+        (stumps(NUMBERS), stumps(np.nextafter(NUMBERS, np.float32(-1))), "'trees'"),
+        (stumps(NUMBERS / 3, "Mul", THIRD), stumps(NUMBERS / 3, "Div", 3.0), "'scale'"),
+    ],
+    ids=["thresholds", "the same in another way"],
+)
+def test_a_floor_that_is_noise_excuses_and_blames_nothing(tmp_path, model, other, named):
+    """One step of rounding decides, in the file that was changed and on any engine."""
+    verdict = verdict_of(tmp_path, model, other, TIES)
+    assert (verdict.verdict, verdict.exit_code, list(verdict.culprits)) == ("inconclusive", 4, []), verdict.summary
+    assert named in verdict.summary
+    assert "healthy engines differ by" in verdict.summary
